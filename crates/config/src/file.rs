@@ -235,10 +235,11 @@ impl ConfigFile {
     /// # Errors
     /// The first invalid part, with its line.
     pub fn parse(text: &str, path: &Path) -> Result<ConfigFile, ConfigError> {
-        let read = toml_text::parse(text).and_then(|mut file: ConfigFile| {
-            file.slices = file.written_slices.read(text)?;
-            Ok(file)
-        });
+        let read =
+            toml_text::parse_explained(text, super::slices::explain).and_then(|mut file: ConfigFile| {
+                file.slices = file.written_slices.read(text)?;
+                Ok(file)
+            });
         read.map_err(|Fault { line, reason }| ConfigError::InFile { path: path.to_owned(), line, reason })
     }
 

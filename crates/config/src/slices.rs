@@ -10,6 +10,7 @@
 
 mod addresses;
 mod agents;
+mod explaining;
 mod names;
 mod overlap;
 mod plan;
@@ -17,6 +18,7 @@ mod reading;
 mod slice;
 mod written;
 
+pub(crate) use explaining::explain;
 pub use names::{link_name, parse_link, parse_port, parse_switch, port_name, switch_name};
 pub use reading::{CONTROLLERS_MAX, FLOWSPACE_MATCHES_MAX, NAME_BYTES_MAX, SLICES_MAX};
 pub use slice::{
@@ -40,5 +42,7 @@ impl WrittenSlices {
     }
 }
 
+#[cfg(test)]
+mod key_tests;
 #[cfg(test)]
 mod tests;

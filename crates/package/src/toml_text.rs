@@ -5,6 +5,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// A fault in a TOML text, with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +30,51 @@ impl std::error::Error for Fault {}
 /// # Errors
 /// The first fault.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    parse_explained(text, |_, reason| reason)
+}
+
+/// The same. `explain` gets the keys that lead to the faulty place, and the reason. It returns the reason to show.
+///
+/// # Errors
+/// The first fault.
+pub fn parse_explained<T: DeserializeOwned>(
+    text: &str,
+    explain: impl FnOnce(&[String], String) -> String,
+) -> Result<T, Fault> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        Fault { line: before.matches('\n').count() + 1, reason: in_our_words(error.message()) }
+        let keys = error.span().map(|span| keys_to(text, span.start)).unwrap_or_default();
+        let reason = explain(&keys, in_our_words(error.message()));
+        Fault { line: before.matches('\n').count() + 1, reason }
     })
+}
+
+/// The keys that lead to this place of a text: that of a value, or of a key.
+fn keys_to(text: &str, at: usize) -> Vec<String> {
+    let mut keys = Vec::new();
+    descend(DeTable::parse_recoverable(text).0.get_ref(), at, &mut keys);
+    keys
+}
+
+/// Appends the keys of the way. The span of a table does not contain what is written under its header, so all tables are searched.
+fn descend(table: &DeTable<'_>, at: usize, keys: &mut Vec<String>) -> bool {
+    table.iter().any(|(key, value)| {
+        keys.push(key.get_ref().to_string());
+        let is_here = key.span().contains(&at) || is_in(value, at, keys);
+        if !is_here {
+            keys.pop();
+        }
+        is_here
+    })
+}
+
+fn is_in(value: &Spanned<DeValue<'_>>, at: usize, keys: &mut Vec<String>) -> bool {
+    let inside = match value.get_ref() {
+        DeValue::Table(table) => descend(table, at, keys),
+        DeValue::Array(items) => items.iter().any(|item| is_in(item, at, keys)),
+        _ => false,
+    };
+    inside || value.span().contains(&at)
 }
 
 /// Converts a table to the JSON object for an app. A date becomes text.
@@ -126,6 +169,25 @@ mod tests {
             "line 1: `packet` alone is no key: put quotes around the whole name, as in \"packet.in\"",
         );
     }
+
+    #[test]
+    fn the_keys_to_a_fault_are_known() {
+        let check = |text: &str, expected: &[&str]| {
+            let mut found = Vec::new();
+            let explain = |keys: &[String], reason: String| {
+                found = keys.to_vec();
+                reason
+            };
+            assert!(parse_explained::<std::collections::BTreeMap<String, Tables>>(text, explain).is_err());
+            assert_eq!(found, expected, "{text}");
+        };
+        check("[a.b]\nc = 1\nd = 'x'", &["a", "b", "d"]);
+        check("[a.b]\nc = 1\n[a.e]\nc = ['x', 2]", &["a", "e", "c"]);
+        check("a = { b = 1 }", &["a", "b"]);
+        check("a.b.c = {", &["a", "b", "c"]);
+    }
+
+    type Tables = std::collections::BTreeMap<String, std::collections::BTreeMap<String, i64>>;
 
     #[test]
     fn what_is_no_toml_is_refused_with_its_line() {

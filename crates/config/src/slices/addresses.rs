@@ -20,14 +20,15 @@ pub(super) fn read(
     line: usize,
 ) -> Result<Addresses, Wrong> {
     let line_of = |value: &Spanned<String>| line_at(value.span().start);
-    let prefix_of =
-        |value: &Spanned<String>| parse_prefix(value.get_ref()).map_err(|why| (line_of(value), why));
+    let prefix_of = |key: &str, value: &Spanned<String>| {
+        parse_prefix(value.get_ref()).map_err(|why| (line_of(value), format!("{key}: {why}")))
+    };
     let (Some(prefix), Some(tenant)) = (&written.prefix, &written.addresses) else {
         let why = "it has no addresses: write prefix = \"10.7.0.0/24\" for those between switches, and addresses = \"10.0.0.0/24\" for the tenant's";
         return Err((line, why.to_owned()));
     };
     let at_tenant = line_of(tenant);
-    let (prefix, tenant) = (prefix_of(prefix)?, prefix_of(tenant)?);
+    let (prefix, tenant) = (prefix_of("prefix", prefix)?, prefix_of("addresses", tenant)?);
     if tenant.length != prefix.length {
         return Err((
             at_tenant,
@@ -47,12 +48,12 @@ pub(super) fn read(
         let text = address.get_ref();
         let address: Ipv4Addr = text
             .parse()
-            .map_err(|_| (line, format!("`{}` is no IPv4 address: write 10.0.0.1", shown(text))))?;
+            .map_err(|_| (line, format!("hosts: `{}` is no IPv4 address: write 10.0.0.1", shown(text))))?;
         if !tenant.contains(address) {
             return Err((line, format!("host {address} is outside {tenant}")));
         }
-        let at =
-            parse_port(port.get_ref()).map_err(|why| (line_of(port), format!("host {address}: {why}")))?;
+        let at = parse_port(port.get_ref())
+            .map_err(|why| (line_of(port), format!("hosts: host {address}: {why}")))?;
         Ok(SliceHost { address, at, line: Line(line) })
     };
     let hosts = hosts.into_iter().map(host).collect::<Result<_, _>>()?;

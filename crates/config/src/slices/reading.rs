@@ -80,7 +80,11 @@ fn tags(sections: &[(&Spanned<String>, &WrittenSlice)], lines: &Lines) -> Read<B
         match u16::try_from(*tag.get_ref()) {
             Ok(number @ 1..=TAG_MAX) => drop(tags.insert(name.get_ref().clone(), number)),
             _ => {
-                let why = format!("{} is no tag of a slice: write 1 to {TAG_MAX}", tag.get_ref());
+                let why = format!(
+                    "slice {}: tag: {} is no tag of a slice: write 1 to {TAG_MAX}",
+                    shown(name.get_ref()),
+                    tag.get_ref()
+                );
                 return Err(Fault { line: lines.of_value(tag), reason: why });
             }
         }
@@ -144,13 +148,14 @@ impl Section<'_> {
         self.lines.of_value(value)
     }
 
-    /// A text that is read by a function, or its sentence with the line.
+    /// The text of a key that is read by a function, or its sentence with the line.
     fn parsed<T, E: std::fmt::Display>(
         &self,
+        key: &str,
         value: &Spanned<String>,
         parse: impl FnOnce(&str) -> Result<T, E>,
     ) -> Read<T> {
-        parse(value.get_ref()).map_err(|why| self.fault(self.line_of(value), why))
+        parse(value.get_ref()).map_err(|why| self.fault(self.line_of(value), format!("{key}: {why}")))
     }
 
     fn read(&self, tag: Option<u16>) -> Read<Slice> {
@@ -169,7 +174,7 @@ impl Section<'_> {
             isolation,
             is_read_only: self.of.read_only,
             labels: self.of.labels,
-            step: self.of.step.as_ref().map(|step| self.parsed(step, str::parse)).transpose()?,
+            step: self.of.step.as_ref().map(|step| self.parsed("step", step, str::parse)).transpose()?,
             fail: self.of.fail,
             admission: match self.of.admission {
                 AdmissionKind::Links => Checks::Fabric,
@@ -216,7 +221,7 @@ impl Section<'_> {
         }
         let mut controllers: Vec<Controller> = Vec::new();
         for one in written {
-            let controller = self.parsed(one, parse_controller)?;
+            let controller = self.parsed("controllers", one, parse_controller)?;
             if controllers.contains(&controller) {
                 return self.refuse(self.line_of(one), format!("controller {controller} is there twice"));
             }
@@ -288,9 +293,9 @@ impl Section<'_> {
             let line = Line(self.line_of(text));
             let parse = |text: &str| {
                 flow::text::parse_match(text)
-                    .map_err(|why| format!("`{}` is not a match: {why}", shown(text)))
+                    .map_err(|why| format!("`{}` is not a match: {why}: write one as ovs-ofctl does, as in ip,nw_dst=10.1.0.0/16", shown(text)))
             };
-            Ok(Packets { matching: self.parsed(text, parse)?, line })
+            Ok(Packets { matching: self.parsed("matches", text, parse)?, line })
         });
         packets.collect::<Read<_>>().map(SliceIsolation::Flowspace)
     }
@@ -299,7 +304,7 @@ impl Section<'_> {
         let Some(written) = &self.of.switches else { return Ok(None) };
         let mut switches: Vec<SliceSwitch> = Vec::new();
         for one in written {
-            let switch = self.parsed(one, |text| {
+            let switch = self.parsed("switches", one, |text| {
                 let (name, shown_as) = renamed(text);
                 let datapath = parse_switch(name)?;
                 let shown_as = shown_as.map_or(Ok(datapath), parse_switch)?;
@@ -324,7 +329,7 @@ impl Section<'_> {
         let mut ends = BTreeSet::new();
         let mut links = Vec::new();
         for one in written {
-            let id = self.parsed(one, parse_link)?;
+            let id = self.parsed("links", one, parse_link)?;
             let line = self.line_of(one);
             if let Some(end) = [id.from, id.to].into_iter().find(|end| !ends.insert(*end)) {
                 return self.refuse(line, format!("port {} is the end of two links", port_name(end)));
@@ -347,10 +352,12 @@ impl Section<'_> {
             self.check_name(name.get_ref(), self.line_of(name))?;
             let of_vnic = |why: String| format!("VNIC {}: {why}", name.get_ref());
             let line = self.line_of(&vnic.port);
-            let port =
-                self.parsed(&vnic.port, |text| parse_shown_port(text, is_own, line).map_err(of_vnic))?;
-            let rate =
-                self.parsed(&vnic.rate, |text| text.parse().map_err(|why| of_vnic(format!("{why}"))))?;
+            let port = self.parsed("vnics", &vnic.port, |text| {
+                parse_shown_port(text, is_own, line).map_err(|why| of_vnic(format!("port: {why}")))
+            })?;
+            let rate = self.parsed("vnics", &vnic.rate, |text| {
+                text.parse().map_err(|why| of_vnic(format!("rate: {why}")))
+            })?;
             let is_renamed = renamed(vnic.port.get_ref()).1.is_some();
             let at_name = self.line_of(name);
             let edge = agents::read(vnic).map_err(|why| self.fault(at_name, of_vnic(why)))?;
@@ -375,7 +382,8 @@ impl Section<'_> {
         let mut ports = BTreeMap::new();
         let written = self.of.ports.iter().map(|text| (text, false));
         for (text, is_own) in written.chain(self.of.own_ports.iter().map(|text| (text, true))) {
-            let port = self.parsed(text, |port| parse_shown_port(port, is_own, self.line_of(text)))?;
+            let key = if is_own { "own_ports" } else { "ports" };
+            let port = self.parsed(key, text, |port| parse_shown_port(port, is_own, self.line_of(text)))?;
             if ports.insert(port.at, port).is_some() {
                 let why = format!("port {} is there twice in ports and own_ports", port_name(port.at));
                 return self.refuse(self.line_of(text), why);

@@ -132,17 +132,23 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
     );
     refused(
         &with("isolation = 'tags'"),
-        "line 3: unknown variant `tags`, expected one of `flowspace`, `vlan`, `address`",
+        "line 3: slice red: isolation: `tags` is no value of this key: write \"vlan\", \"flowspace\" or \"address\"",
     );
     refused(
         &with("labels = 'all'"),
-        "line 3: unknown variant `all`, expected one of `none`, `paper`, `experimenter`, `speed`",
+        "line 3: slice red: labels: `all` is no value of this key: write \"none\", \"paper\", \"experimenter\" or \"speed\"",
     );
-    refused(&with("fail = 'open'"), "line 3: unknown variant `open`, expected `secure` or `standalone`");
-    refused(&with("admission = 'all'"), "line 3: unknown variant `all`, expected `links` or `edge`");
+    refused(
+        &with("fail = 'open'"),
+        "line 3: slice red: fail: `open` is no value of this key: write \"secure\" or \"standalone\"",
+    );
+    refused(
+        &with("admission = 'all'"),
+        "line 3: slice red: admission: `all` is no value of this key: write \"links\" or \"edge\"",
+    );
     refused(
         &with("isolation = 'vlan'\n[slice.red.limits]\nrules = { soft = 3, hard = 2 }"),
-        "line 5: the soft limit 3 is above the hard limit 2: the warning would come too late",
+        "line 5: slice red: limits.rules: the soft limit 3 is above the hard limit 2: the warning would come too late: write a number from 1, or { soft = NUMBER, hard = NUMBER }",
     );
 }
 
@@ -151,7 +157,7 @@ fn a_wrong_controller_or_tls_is_named_with_its_line() {
     let host = "write HOST:PORT or [IPV6-ADDRESS]:PORT, as in 127.0.0.1:6653";
     for wrong in ["6701", ":6701", "h:0", "h:65536", "h:+1", "::1:6653", "[h]:1", "a b:1"] {
         let text = format!("[slice.red]\nisolation = 'vlan'\ncontrollers = [\n  'h:1',\n  '{wrong}'\n]");
-        refused(&text, &format!("line 5: slice red: `{wrong}` is no controller: {host}"));
+        refused(&text, &format!("line 5: slice red: controllers: `{wrong}` is no controller: {host}"));
     }
     refused(
         "\n[slice.red]\nisolation = 'vlan'",
@@ -185,7 +191,7 @@ fn a_wrong_isolation_is_named_with_its_line() {
     for tag in [0, -1, 4_095, 70_000] {
         refused(
             &with(&format!("isolation = 'vlan'\ntag = {tag}")),
-            &format!("line 4: {tag} is no tag of a slice: write 1 to 4094"),
+            &format!("line 4: slice red: tag: {tag} is no tag of a slice: write 1 to 4094"),
         );
     }
     refused(
@@ -197,7 +203,10 @@ fn a_wrong_isolation_is_named_with_its_line() {
         "line 4: slice red: 0 matches are not possible: write 1 to 64",
     );
     let why = parse(&with("isolation = 'flowspace'\nmatches = [\n'ip',\n'ip,nw_dts=1'\n]")).unwrap_err();
-    assert!(why.starts_with("slices.toml, line 6: slice red: `ip,nw_dts=1` is not a match: "), "{why}");
+    assert!(
+        why.starts_with("slices.toml, line 6: slice red: matches: `ip,nw_dts=1` is not a match: "),
+        "{why}"
+    );
     refused(
         &with("isolation = 'flowspace'\nmatches = ['metadata=3']"),
         "line 1: slice red: `metadata=0x3` has a field that no packet carries between switches",
@@ -243,11 +252,14 @@ fn wrong_addresses_are_named_with_their_line() {
         );
     };
     for wrong in ["10.7.0.0", "10.7.0.0/0", "10.7.0.0/33", "10.7/16"] {
-        wrong_prefix(wrong, &format!("line 4: slice red: `{wrong}` is no IPv4 prefix: write 10.7.0.0/16"));
+        wrong_prefix(
+            wrong,
+            &format!("line 4: slice red: prefix: `{wrong}` is no IPv4 prefix: write 10.7.0.0/16"),
+        );
     }
     wrong_prefix(
         "10.7.0.1/24",
-        "line 4: slice red: `10.7.0.1/24` has bits set beyond its length: write 10.7.0.0/24",
+        "line 4: slice red: prefix: `10.7.0.1/24` has bits set beyond its length: write 10.7.0.0/24",
     );
     wrong_prefix(
         "10.7.0.0/16",
@@ -255,7 +267,7 @@ fn wrong_addresses_are_named_with_their_line() {
     );
     let hosts = |hosts: &str, expected: &str| refused(&with_addresses(hosts), expected);
     hosts("", "line 1: slice red: it has no hosts: write hosts = { \"10.0.0.1\" = \"s1:1\" }");
-    hosts("hosts = { me = 's1:1' }", "line 7: slice red: `me` is no IPv4 address: write 10.0.0.1");
+    hosts("hosts = { me = 's1:1' }", "line 7: slice red: hosts: `me` is no IPv4 address: write 10.0.0.1");
     hosts("hosts = { '10.7.0.1' = 's1:1' }", "line 7: slice red: host 10.7.0.1 is outside 10.0.0.0/24");
     hosts(
         "hosts = { '10.0.0.1' = 's1:3' }",
@@ -297,7 +309,7 @@ fn a_wrong_switch_port_or_link_is_named_with_its_line() {
     let vlan = |lines: &str| with(&format!("isolation = 'vlan'\n{lines}"));
     refused(
         &vlan("switches = ['s1', 'x']"),
-        "line 4: slice red: `x` is no switch: write s6 for datapath id 6, or of:0000000000000006",
+        "line 4: slice red: switches: `x` is no switch: write s6 for datapath id 6, or of:0000000000000006",
     );
     refused(
         &vlan("switches = ['s1', 's2 as s1']"),
@@ -305,9 +317,12 @@ fn a_wrong_switch_port_or_link_is_named_with_its_line() {
     );
     refused(
         &vlan("ports = ['s1']"),
-        "line 4: slice red: `s1` is no port of a switch: write s6:1 or of:0000000000000006/1",
+        "line 4: slice red: ports: `s1` is no port of a switch: write s6:1 or of:0000000000000006/1",
     );
-    refused(&vlan("ports = ['s1:1 as x']"), "line 4: slice red: `x` is no number of a port: write s6:1 as 7");
+    refused(
+        &vlan("ports = ['s1:1 as x']"),
+        "line 4: slice red: ports: `x` is no number of a port: write s6:1 as 7",
+    );
     refused(
         &vlan("ports = ['s1:1']\nown_ports = ['s1:1']"),
         "line 5: slice red: port s1:1 is there twice in ports and own_ports",
@@ -356,15 +371,15 @@ fn a_wrong_vnic_is_named_with_its_line() {
     let vlan = |lines: &str| with(&format!("isolation = 'vlan'\n{lines}"));
     refused(
         &vlan("[slice.red.vnics]\nA = { port = 's1:1', rate = '10' }"),
-        "line 5: slice red: VNIC A: `10`: the unit is missing: write k, M, G or T behind the number, as in 10M or 2.5G",
+        "line 5: slice red: vnics: VNIC A: rate: `10`: the unit is missing: write k, M, G or T behind the number, as in 10M or 2.5G",
     );
     refused(
         &vlan("vnics = { A = { port = 's1:1 as x', rate = '1M' } }"),
-        "line 4: slice red: VNIC A: `x` is no number of a port: write s6:1 as 7",
+        "line 4: slice red: vnics: VNIC A: port: `x` is no number of a port: write s6:1 as 7",
     );
     refused(
         &vlan("vnics = { A = { port = 's1', rate = '1M' } }"),
-        "line 4: slice red: VNIC A: `s1` is no port of a switch: write s6:1 or of:0000000000000006/1",
+        "line 4: slice red: vnics: VNIC A: port: `s1` is no port of a switch: write s6:1 or of:0000000000000006/1",
     );
     refused(
         &vlan("links = ['s1:1-s2:1']\nvnics = { A = { port = 's1:1', rate = '1M' } }"),

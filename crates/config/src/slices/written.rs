@@ -16,7 +16,7 @@ pub(crate) struct WrittenSlices(pub(super) BTreeMap<Spanned<String>, WrittenSlic
 
 /// A section.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a section [slice.NAME]")]
 pub(super) struct WrittenSlice {
     pub(super) controllers: Vec<Spanned<String>>,
     pub(super) tls: Option<Spanned<WrittenTls>>,
