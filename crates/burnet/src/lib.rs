@@ -24,6 +24,7 @@ pub mod ofp;
 pub mod services;
 pub mod slice_choices;
 pub mod slice_links;
+pub mod slice_memory;
 pub mod slice_pauses;
 pub mod slice_plan;
 pub mod slices;

@@ -32,6 +32,7 @@ pub mod slices;
 mod switch_paces;
 mod switches;
 pub mod users;
+mod withdrawals;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -65,6 +66,7 @@ pub use services::check_app_name;
 pub use shared_files::shared_folders;
 pub use switch_paces::ProfileFiles;
 pub use switches::{Pace, Quantile, SwitchKey, SwitchTable, Switches};
+pub use withdrawals::{WITHDRAWN_FILE, Withdrawal, WithdrawnParts, read_withdrawn, write_withdrawn};
 
 /// The present time. A clock before 1970 counts as 1970.
 fn now() -> package::moment::Moment {
@@ -109,6 +111,9 @@ pub struct Config {
     /// Where each app's capabilities come from. For the operator only: the kernel process does not get it.
     #[serde(skip)]
     pub granted_by: BTreeMap<String, GrantedBy>,
+    /// What slices lost and the kernel process deletes for them.
+    #[serde(default)]
+    pub withdrawals: Vec<Withdrawal>,
     /// What the apps of this node declare as services. For the operator only.
     #[serde(skip)]
     pub declared: Vec<contract::Service>,
@@ -479,6 +484,7 @@ impl Config {
             applied_slices: None,
             packages,
             python,
+            withdrawals: Vec::new(),
             granted_by,
             declared,
         })

@@ -47,6 +47,8 @@ pub enum Effect {
     /// Delete the rules that [`crate::Kernel::take_evictions`] returns: they shadow rules of apps that precede their
     /// owners.
     Evict,
+    /// Send this switch the deletes that [`crate::Kernel::next_withdrawals`] returns, and a barrier behind them.
+    Withdraw(DatapathId),
     /// Tell the operator that the kernel accepted a rule that shadows another app's.
     Shadowed {
         /// The owner of the new rule.

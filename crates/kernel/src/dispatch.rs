@@ -23,6 +23,7 @@ use crate::sessions::Sessions;
 use crate::shapes::Prepared;
 use crate::subscription::Subscription;
 use crate::topics::{Position, Topics};
+use crate::withdrawals::Withdrawals;
 use crate::zone_set::{ZoneSet, is_zone_number};
 use crate::zones::{Zone, ZoneCounters};
 use abi::event::{Cause, Event, FlowRemoved, PacketIn, SwitchUp, Topic, kind};
@@ -52,6 +53,7 @@ pub struct Kernel {
     pub(crate) to_settle: BTreeSet<DatapathId>,
     /// Switches whose rules are still to be compared with what apps want: at most all that are connected.
     pub(crate) to_judge: BTreeSet<DatapathId>,
+    pub(crate) withdrawals: Withdrawals,
 }
 
 impl Kernel {
@@ -71,6 +73,7 @@ impl Kernel {
             scratch: Scratch::default(),
             to_settle: BTreeSet::new(),
             to_judge: BTreeSet::new(),
+            withdrawals: Withdrawals::default(),
         }
     }
 
@@ -424,6 +427,7 @@ impl Kernel {
             Event::SwitchUp(up) => self.on_switch_up(up, now_ms, effects),
             Event::SwitchDown(id) => {
                 self.sessions.on_switch_down(*id);
+                self.withdrawals.on_switch_down(*id);
                 self.precedence.forget_switch(*id);
                 self.ownership.owned.release_meter(*id);
                 self.ownership.owned.on_switch_down(*id);
@@ -440,6 +444,7 @@ impl Kernel {
 
     fn on_switch_up(&mut self, up: &SwitchUp<'_>, now_ms: u64, effects: &mut Vec<Effect>) {
         self.sessions.on_switch_up(up, self.budgets.rules_per_switch);
+        self.withdrawals.on_switch_down(up.datapath);
         self.precedence.forget_switch(up.datapath);
         self.ownership.owned.on_switch_up(up.datapath);
         self.sessions.begin_inquiry(up.datapath, now_ms);

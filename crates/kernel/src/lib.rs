@@ -64,6 +64,7 @@ mod visible;
 mod wellformed;
 mod wide;
 mod wishes;
+pub mod withdrawals;
 pub mod zone_set;
 pub mod zones;
 
@@ -85,4 +86,5 @@ pub use quota::{NodeRates, Quota, QuotaKind, Quotas};
 pub use record::{RULES_PER_SWITCH, Wanted};
 pub use rule_report::RuleReport;
 pub use rules::OWN_COOKIE;
+pub use withdrawals::{LostParts, Removal, Withdrawal};
 pub use zone_set::ZoneSet;

@@ -119,6 +119,9 @@ pub const RULE_TICKET: u64 = OWN_TICKET | 6 << 16;
 /// The same for the rule of a later table: the table is in the lowest bits.
 const LATER_RULE_TICKET: u64 = OWN_TICKET | 12 << 16;
 
+/// The ticket of the kernel's deletes for zones that cannot delete, and of the barriers behind them.
+pub const WITHDRAWAL_TICKET: u64 = OWN_TICKET | 13 << 16;
+
 /// The ticket of the table-miss rule of a later table, with a meter.
 pub const fn later_rule_ticket(table_id: u8) -> u64 {
     LATER_RULE_TICKET | table_id as u64
@@ -151,10 +154,13 @@ mod tests {
         for asked in plain.into_iter().chain(others) {
             assert_eq!(Asked::from_ticket(asked.ticket()), Some(asked));
         }
-        for other in [0, 7, OWN_TICKET - 1, OWN_TICKET | 4 << 16, later_rule_ticket(3), u64::MAX] {
+        for other in
+            [0, 7, OWN_TICKET - 1, OWN_TICKET | 4 << 16, later_rule_ticket(3), WITHDRAWAL_TICKET, u64::MAX]
+        {
             assert_eq!(Asked::from_ticket(other), None, "{other:#x}");
         }
         assert_eq!(later_table_of(later_rule_ticket(254)), Some(254));
         assert_eq!((later_table_of(RULE_TICKET), later_table_of(3)), (None, None));
+        assert_eq!(later_table_of(WITHDRAWAL_TICKET), None);
     }
 }

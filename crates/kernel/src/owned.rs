@@ -197,6 +197,11 @@ impl Owned {
         self.owners.range(all).filter(move |(_, owner)| of_apps(owner)).map(|((_, target), _)| *target)
     }
 
+    /// Those of this zone.
+    pub fn owned_by(&self, zone: ZoneId, datapath: DatapathId) -> Vec<GroupOrMeter> {
+        self.owned_by_apps(datapath).filter(|target| self.is_of(zone, (datapath, *target))).collect()
+    }
+
     fn groups_of(&self, datapath: DatapathId) -> impl Iterator<Item = &GroupEffects> {
         let all = (datapath, GroupOrMeter::Group(0))..=(datapath, GroupOrMeter::Group(u32::MAX));
         self.owners.range(all).filter_map(|(_, owner)| owner.group_effects.as_deref())

@@ -241,11 +241,13 @@ impl Sessions {
     }
 
     /// Takes a part of an answer, also a late one. The parts before it are already recorded, so a long answer delays no
-    /// other work. Returns the rules of those zones whose rules are compared.
+    /// other work. `goes`: whether a rule is to be deleted for its zone, so that it is no rule any more. Returns the rules of those zones whose
+    /// rules are compared.
     pub fn on_owners<'r>(
         &mut self,
         reply: &StatsReply<'r>,
         keys: &mut RuleKeys,
+        mut goes: impl FnMut(OpenFlowVersion, ZoneId, RuleKey, &ReportedRule<'_>) -> bool,
         mut compares: impl FnMut(ZoneId, &ReportedRule<'_>, (u8, u16)) -> bool,
         now_ms: u64,
     ) -> Vec<OwnedRule<'r>> {
@@ -262,6 +264,12 @@ impl Sessions {
             let Some(owner) = Owner::of_cookie(rule.cookie) else { continue };
             let key = keys.of(there.openflow, reply.datapath, rule.table_id, rule.priority, rule.matching);
             let Some(key) = key else { continue };
+            if let Owner::Zone(zone) = owner
+                && goes(there.openflow, zone, key, &rule)
+            {
+                there.record.forget(key, owner);
+                continue;
+            }
             there.record.find(key, owner, rule.stays, now_ms);
             if let Owner::Zone(zone) = owner {
                 there.inquiry.rules = there.inquiry.rules.saturating_add(1);
@@ -277,11 +285,16 @@ impl Sessions {
         to_compare
     }
 
+    /// Whether an answer of this switch with its rules is expected. Any other is ignored.
+    pub fn expects_owners(&self, datapath: DatapathId) -> bool {
+        let stage = self.datapaths.get(&datapath).map(|there| there.inquiry.stage);
+        !matches!(stage, None | Some(Stage::Due(_) | Stage::Answered))
+    }
+
     /// The last part of an answer was read. Call it after the last rule, so that no app receives the switch before all
     /// rules are known. Returns whether all of them are known now, and the switch need not be asked once more.
     pub fn on_last_owners(&mut self, datapath: DatapathId, now_ms: u64) -> bool {
-        let stage = self.datapaths.get(&datapath).map(|there| there.inquiry.stage);
-        if matches!(stage, None | Some(Stage::Due(_) | Stage::Answered)) {
+        if !self.expects_owners(datapath) {
             return false;
         }
         self.settle_inquiry(datapath, Stage::Answered);

@@ -12,11 +12,13 @@ use crate::datapath::Datapath;
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
 use crate::metering::{AtSwitch, Metering, is_about_the_meter};
-use crate::own_messages::{Asked, Unanswered, later_table_of};
+use crate::own_messages::{Asked, Unanswered, WITHDRAWAL_TICKET, later_table_of};
+use crate::ownership::doubt_rules;
 use crate::precedence::Others;
 use crate::record::Wanted;
 use crate::reported_rules::{ReportedRule, reported_rules};
 use crate::rules::Owner;
+use crate::withdrawals::{Removal, Withdrawal};
 use abi::event::{Event, StatsReply, kind};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
@@ -123,6 +125,63 @@ impl Kernel {
     }
 }
 
+/// What zones lost and cannot delete themselves.
+impl Kernel {
+    /// From now on, these losses are to be withdrawn, and no others. Switches that are connected are asked for their rules, others when they connect.
+    pub fn withdraw(&mut self, wanted: &[Withdrawal], now_ms: u64) {
+        for datapath in self.withdrawals.want(wanted) {
+            self.sessions.ask_anew(datapath, now_ms);
+        }
+    }
+
+    /// A switch has reported all of its rules: what zones lost there is deleted.
+    fn begin_withdrawals(&mut self, datapath: DatapathId) {
+        let Kernel { sessions, ownership, withdrawals, .. } = self;
+        let things = withdrawals.on_report(datapath, |zone| ownership.owned.owned_by(zone, datapath));
+        if !things.is_empty() {
+            // A deleted group or meter deletes the rules that name it.
+            doubt_rules(&mut sessions.datapaths, datapath, None);
+        }
+        things.into_iter().for_each(|thing| ownership.owned.release((datapath, thing)));
+    }
+
+    /// Says at which switches the next deletes are due.
+    pub fn say_withdrawals(&mut self, effects: &mut Vec<Effect>) {
+        effects.extend(self.withdrawals.take_ready().into_iter().map(Effect::Withdraw));
+    }
+
+    /// The next deletes for a switch. A barrier with [`crate::own_messages::WITHDRAWAL_TICKET`] follows them. Empty: there are no more.
+    pub fn next_withdrawals(&mut self, datapath: DatapathId) -> Vec<Removal> {
+        let Some(there) = self.sessions.datapaths.get(&datapath) else { return Vec::new() };
+        self.withdrawals.next_batch(datapath, (there.openflow, &there.record))
+    }
+
+    /// Takes an answer to the node. Returns whether it is about these deletes. An error of a delete also counts: then the barrier follows.
+    pub fn on_withdrawal_answer(&mut self, frame: &[u8]) -> bool {
+        let Ok(frame) = Frame::read(frame) else { return false };
+        let (ticket, is_done) = match Event::read(&frame) {
+            Ok(Event::Receipt(_, it)) => (it.ticket, it.outcome == Outcome::Programmed),
+            Ok(Event::SwitchError(it)) => {
+                if it.ticket == WITHDRAWAL_TICKET {
+                    self.withdrawals.on_error(frame.datapath());
+                    return true;
+                }
+                return false;
+            }
+            _ => return false,
+        };
+        if ticket == WITHDRAWAL_TICKET {
+            self.withdrawals.on_answer(frame.datapath(), is_done);
+        }
+        ticket == WITHDRAWAL_TICKET
+    }
+
+    /// The withdrawals that are done since the last call, by their numbers.
+    pub fn take_withdrawn(&mut self) -> Vec<u64> {
+        self.withdrawals.take_done()
+    }
+}
+
 /// Answers.
 impl Kernel {
     /// An answer to a zone: charges the part that the charge for its question did not cover.
@@ -202,6 +261,9 @@ impl Kernel {
     /// A switch did not answer one of the kernel's own questions. The kernel asks again when it needs the answer.
     pub fn on_no_answer(&mut self, datapath: DatapathId, asked: Asked, why: Unanswered, now_ms: u64) {
         if asked == Asked::Owners {
+            if matches!(why, Unanswered::Silence | Unanswered::Refused) {
+                self.withdrawals.on_no_report(datapath);
+            }
             return self.sessions.on_owners_unanswered(datapath, why, now_ms);
         }
         let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
@@ -217,13 +279,16 @@ impl Kernel {
     /// Rules that a switch had when it connected.
     fn on_owners(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
         let (datapath, before) = (reply.datapath, self.scratch.compared());
-        let Kernel { sessions, ownership, precedence, receivers, .. } = self;
+        let Kernel { sessions, ownership, precedence, receivers, withdrawals, .. } = self;
         let mut is_outside = false;
+        let goes = |openflow, zone, key, rule: &ReportedRule<'_>| {
+            withdrawals.on_rule((datapath, openflow), zone, key, rule)
+        };
         let is_to_compare = |zone, rule: &ReportedRule<'_>, (table_id, priority): (u8, u16)| {
             is_outside |= precedence.contests.on_rule(zone, (datapath, table_id), priority);
             precedence.compares(zone) || receivers.may_be_wide(rule.matching)
         };
-        let to_compare = sessions.on_owners(reply, &mut ownership.keys, is_to_compare, now_ms);
+        let to_compare = sessions.on_owners(reply, &mut ownership.keys, goes, is_to_compare, now_ms);
         if is_outside && self.precedence.contests.on_rules() {
             let all: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
             all.into_iter().for_each(|datapath| self.sessions.ask_anew_seldom(datapath, now_ms));
@@ -238,6 +303,9 @@ impl Kernel {
         // It is no app's work.
         self.scratch.set_compared(before);
         if !reply.more {
+            if self.sessions.expects_owners(datapath) {
+                self.begin_withdrawals(datapath);
+            }
             if self.sessions.on_last_owners(datapath, now_ms) {
                 self.precedence.contests.on_report(datapath);
             }

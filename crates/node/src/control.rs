@@ -16,6 +16,7 @@ mod owning;
 mod pinning;
 mod reloading;
 mod sessions;
+mod withdrawn;
 
 use super::accepting::Accepting;
 use super::call_tracker::CallTracker;
@@ -52,6 +53,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
+use withdrawn::WithdrawnFile;
 
 const MONITOR: Token = Token(0);
 const WORKERS: Token = Token(1);
@@ -115,6 +117,7 @@ struct Control {
     from_workers: Receiver<FromWorker>,
     roster: Arc<Roster>,
     pins: PinFile,
+    withdrawn: WithdrawnFile,
     queries: OperatorQueries,
     apps: Vec<AppStatus>,
     packages: RunningPackages,
@@ -153,7 +156,11 @@ impl Control {
         let pins = PinFile::open(config.node.records.as_deref(), &roster).map_err(|said| Fatal(2, said))?;
         let epoch = Instant::now();
         let shared = SharedByWorkers { roster, control: control_line, epoch, board, claims };
-        let workers = Workers::start(config, &southbound, &shared)?;
+        let mut workers = Workers::start(config, &southbound, &shared)?;
+        // Before the first connection.
+        let mut withdrawn = WithdrawnFile::open(config.node.records.as_deref());
+        let left = withdrawn.left(config);
+        workers.tell_all(|| ToWorker::Withdraw(left.clone()));
         let SharedByWorkers { roster, control, board, claims, .. } = shared;
         for address in listeners.addresses() {
             tracing::info!("listening for switches on {address}");
@@ -169,6 +176,7 @@ impl Control {
             from_workers,
             roster,
             pins,
+            withdrawn,
             queries: OperatorQueries::default(),
             apps: Vec::new(),
             packages: RunningPackages::new(config.packages.clone()),
@@ -226,10 +234,12 @@ impl Control {
             self.count_zones();
             owning::tell(&self.claims, &mut self.to_monitor);
             self.pins.keep(&self.roster);
+            self.withdrawn.keep();
             self.to_monitor.send(channel);
         }
         self.socket.remove();
         self.pins.finish(&self.roster);
+        self.withdrawn.finish();
         self.workers.join();
         Ok(())
     }
@@ -396,6 +406,10 @@ impl Control {
                     self.to_monitor.push_if_room(FromKernel::Line { app, generation, line });
                 }
                 FromWorker::Loaded { zone, number, loaded } => self.on_loaded(zone, number, loaded),
+                FromWorker::Withdrawn(ids) => {
+                    let left = self.withdrawn.on_done(ids);
+                    self.workers.tell_all(|| ToWorker::Withdraw(left.clone()));
+                }
                 FromWorker::Ended => self.workers.on_ended(),
             }
         }

@@ -104,9 +104,11 @@ impl Dispatch {
             SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame, .. } => {
                 if !self.kernel.on_own_answer(frame, self.now_ms)
                     && !self.kernel.on_meter_answer(frame, &mut self.effects)
+                    && !self.kernel.on_withdrawal_answer(frame)
                 {
                     self.to_node.push(frame.to_vec());
                 }
+                self.kernel.say_withdrawals(&mut self.effects);
                 // Packet-ins may follow the answer in the same read. Without this, an app in this process would receive
                 // them before the event of their switch, and ignore them.
                 self.report_ready();

@@ -91,6 +91,8 @@ pub enum ToWorker {
         /// The limits for switches and apps.
         limits: NodeLimits,
     },
+    /// These losses of zones are to be withdrawn from switches, and no others.
+    Withdraw(Arc<[kernel::Withdrawal]>),
     /// A zone has ended. `generation` is 0 for a trusted app.
     DetachZone {
         /// Its number.
@@ -202,6 +204,8 @@ pub enum FromWorker {
         /// The code, or why it could not be loaded.
         loaded: Result<TrustedCode, String>,
     },
+    /// These losses were withdrawn.
+    Withdrawn(Vec<u64>),
     /// A worker has ended as requested.
     Ended,
 }

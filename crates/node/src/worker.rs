@@ -22,6 +22,7 @@ mod services;
 mod sizes;
 mod telling;
 mod topics;
+mod withdrawing;
 
 use super::call_tracker::CallTracker;
 use super::dispatch::Dispatch;
@@ -481,6 +482,7 @@ impl Worker {
                 self.begin_retained(zone);
             }
             Effect::Evict => self.evict(),
+            Effect::Withdraw(datapath) => self.withdraw(datapath),
             Effect::Shadowed { zone, of, datapath, its, priority } => {
                 self.tell_of_shadow(zone, of, datapath, [its, priority]);
             }
@@ -589,6 +591,7 @@ impl Worker {
         self.dispatch.to_node.drain(..).for_each(|frame| self.unsent.push_frame(frame));
         let left = self.dispatch.departures.take();
         left.into_iter().for_each(|left| self.unsent.push(FromWorker::SwitchLeftProfile(left)));
+        self.tell_withdrawn();
         self.unsent.send(&self.control);
         if self.claims.has_changes() {
             self.control.wake();
@@ -633,6 +636,7 @@ impl Worker {
                     self.southbound.reconfigure(*southbound);
                     limit(&mut self.dispatch.kernel, &limits);
                 }
+                ToWorker::Withdraw(wanted) => self.dispatch.kernel.withdraw(&wanted, self.now_ms),
                 ToWorker::DetachZone { zone, generation } => {
                     let there = self.dispatch.zones.get(zone).map(|end| end.generation());
                     if there == Some(generation) {

@@ -22,12 +22,13 @@ use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::interpreter::Interpreter;
 use crate::services;
+use crate::slice_memory;
 use audit_contract::Batch;
 use audit_folder::AuditFolder;
 use config::{Config, Environment, Installed, users};
 use monitor::owners::Owners;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Timing, ZONE_REMARK, ZoneSetup};
-use node::logging;
+use node::{logging, now_unix_ms};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -84,6 +85,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     make_store(&config, &users)?;
     make_journals(&config, &users)?;
     keep_choices(&config);
+    say_losses(&slice_memory::on_start(&mut config, now_unix_ms()));
     let mut plan = Plan { owners, ..plan(config, args, &users)? };
     if args.monolithic {
         baseline::make_monolithic(&mut plan);
@@ -102,6 +104,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         }
         Err(RunError::Plan(error)) => Err(CommandError::Usage(error.to_string())),
         Err(error) => Err(CommandError::DidNotWork(error.to_string())),
+    }
+}
+
+/// Slices were changed or removed while the node was down.
+fn say_losses(losses: &[(String, slicer::Loss)]) {
+    for line in losses.iter().flat_map(|(slice, loss)| slice_changes::lines(slice, loss)) {
+        tracing::info!("{line}; the node deletes them as soon as the switch is connected");
     }
 }
 

@@ -13,11 +13,11 @@ use kernel::{
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const SWITCH: DatapathId = DatapathId(1);
-const ONE: ZoneId = ZoneId(1);
-const OTHER: ZoneId = ZoneId(2);
+pub(super) const SWITCH: DatapathId = DatapathId(1);
+pub(super) const ONE: ZoneId = ZoneId(1);
+pub(super) const OTHER: ZoneId = ZoneId(2);
 /// An app of the node that does not run.
-const AWAY: ZoneId = ZoneId(9);
+pub(super) const AWAY: ZoneId = ZoneId(9);
 const RULE: &str = "ip,nw_src=10.0.0.1";
 
 /// The time when the kernel asks switches that connected at the beginning.
@@ -26,12 +26,12 @@ const ASKED_MS: u64 = 0;
 /// The time that a switch has after it ignored the question.
 const PASSED_OVER_MS: u64 = 250;
 
-struct Node {
-    kernel: Kernel,
-    effects: Vec<Effect>,
+pub(super) struct Node {
+    pub(super) kernel: Kernel,
+    pub(super) effects: Vec<Effect>,
 }
 
-fn canonical(matching: &str) -> Vec<u8> {
+pub(super) fn canonical(matching: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_match(&parse_match(matching).unwrap(), &mut bytes);
     bytes
@@ -42,7 +42,7 @@ fn entry(owner: ZoneId, matching: &str) -> Vec<u8> {
     entry_with(owner.stamp(5), matching)
 }
 
-fn entry_with(cookie: u64, matching: &str) -> Vec<u8> {
+pub(super) fn entry_with(cookie: u64, matching: &str) -> Vec<u8> {
     let matching = canonical(matching);
     let mut bytes = vec![0; 48];
     bytes[13] = 7;
@@ -55,7 +55,7 @@ fn entry_with(cookie: u64, matching: &str) -> Vec<u8> {
 }
 
 impl Node {
-    fn new() -> Node {
+    pub(super) fn new() -> Node {
         let mut node = Node { kernel: Kernel::new(7), effects: Vec::new() };
         for zone in [ONE, OTHER] {
             node.kernel.attach(zone, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
@@ -66,21 +66,21 @@ impl Node {
     }
 
     /// A node with a switch that the kernel has asked.
-    fn asked() -> Node {
+    pub(super) fn asked() -> Node {
         let mut node = Node::new();
         node.come_up(SWITCH, 0);
         assert_eq!(node.questions(ASKED_MS), [SWITCH]);
         node
     }
 
-    fn come_up(&mut self, datapath: DatapathId, now_ms: u64) {
+    pub(super) fn come_up(&mut self, datapath: DatapathId, now_ms: u64) {
         let up =
             SwitchUp { datapath, n_buffers: 0, n_tables: 2, openflow: OpenFlowVersion::V1_3, ports: &[] };
         let receivers = self.event(now_ms, |out| event::write::switch_up(out, 1, &up));
         assert!(receivers.is_empty(), "it has not said yet which rules it has");
     }
 
-    fn go_down(&mut self, datapath: DatapathId) -> ZoneSet {
+    pub(super) fn go_down(&mut self, datapath: DatapathId) -> ZoneSet {
         self.event(0, |out| event::write::switch_down(out, 1, datapath))
     }
 
@@ -91,7 +91,7 @@ impl Node {
     }
 
     /// The switches that the kernel asks in one turn.
-    fn questions(&mut self, now_ms: u64) -> Vec<DatapathId> {
+    pub(super) fn questions(&mut self, now_ms: u64) -> Vec<DatapathId> {
         self.kernel.ask_for_owners(now_ms, &mut self.effects);
         let asked = self.effects.drain(..).filter_map(|effect| match effect {
             Effect::Ask { datapath, asked: Asked::Owners } => Some(datapath),
@@ -101,7 +101,7 @@ impl Node {
     }
 
     /// The switch answers with these bytes.
-    fn say(&mut self, body: &[u8], more: bool) {
+    pub(super) fn say(&mut self, body: &[u8], more: bool) {
         self.say_of(Asked::Owners, body, more);
     }
 
@@ -114,7 +114,7 @@ impl Node {
         assert!(self.kernel.on_own_answer(&bytes, ASKED_MS));
     }
 
-    fn does_not_answer(&mut self, outcome: Outcome) {
+    pub(super) fn does_not_answer(&mut self, outcome: Outcome) {
         let error = ErrorCode { kind: 0, code: 0 };
         let receipt = Receipt { ticket: Asked::Owners.ticket(), outcome, error, reason: "" };
         let mut bytes = Vec::new();
@@ -136,7 +136,7 @@ impl Node {
     }
 
     /// The owner of the rule, if the kernel refuses this zone's add of it; `None`: no owner.
-    fn add(&mut self, zone: ZoneId, matching: &str) -> Result<(), Option<ZoneId>> {
+    pub(super) fn add(&mut self, zone: ZoneId, matching: &str) -> Result<(), Option<ZoneId>> {
         let matching = canonical(matching);
         let what = What::FlowMod(FlowMod { priority: 7, matching: &matching, ..FlowMod::ADD });
         let mut bytes = Vec::new();

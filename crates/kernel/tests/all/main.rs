@@ -23,3 +23,4 @@ mod prepared;
 mod regrant;
 mod vendor;
 mod wide_rules;
+mod withdrawals;

@@ -55,8 +55,12 @@ impl Control {
     pub(super) fn reconfigure(&mut self, config: Value) {
         let read = serde_json::from_value::<Config>(config)
             .map_err(|error| Fatal(1, format!("the configuration cannot be read: {error}")));
-        let done = read.and_then(|config| Ok((southbound_config(&config)?, config.limits)));
-        let (southbound, limits) = match done {
+        let withdrawn = &mut self.withdrawn;
+        let done = read.and_then(|config| {
+            let left = withdrawn.left(&config);
+            Ok((southbound_config(&config)?, config.limits, left))
+        });
+        let (southbound, limits, left) = match done {
             Ok(done) => done,
             Err(Fatal(_, why)) => {
                 tracing::error!("[southbound], [limits] and [switch] are unchanged: {why}");
@@ -66,6 +70,7 @@ impl Control {
             }
         };
         self.workers.tell_all(|| ToWorker::Reconfigure { southbound: Box::new(southbound.clone()), limits });
+        self.workers.tell_all(|| ToWorker::Withdraw(left.clone()));
     }
 
     /// Updates an app's grant at all workers.

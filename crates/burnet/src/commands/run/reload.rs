@@ -19,20 +19,24 @@ use super::launches::Launches;
 use super::slice_changes::Changes;
 use super::state_folder::{forget_pauses, give_numbers, keep_choices, make_journals, users_of};
 use crate::cli::{CommandError, RunArgs};
+use crate::slice_memory::SliceMemory;
 use crate::{apps, services, slice_pauses};
 use config::{Config, Environment, NodeLimits, ProfileFiles, Southbound, Switches, Tls, shared_folders};
+use node::now_unix_ms;
 
 /// What runs.
 struct Running {
     config: Config,
     /// The profiles of switches, as they were read last.
     profiles: ProfileFiles,
+    memory: SliceMemory,
 }
 
 /// For a node with this configuration, which was started with these arguments.
 pub(super) fn reload(running: &Config, args: &RunArgs, around: Environment, launches: Launches) -> Reload {
     let profiles = running.switches.profile_files();
-    let running = Mutex::new(Running { config: running.clone(), profiles });
+    let memory = SliceMemory::open(running.node.records.as_deref(), now_unix_ms());
+    let running = Mutex::new(Running { config: running.clone(), profiles, memory });
     let args = args.clone();
     Reload(Arc::new(move |app, slices| {
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +91,7 @@ fn paused(running: &mut Config, slice: &str, is_paused: bool) -> Result<Reloaded
 }
 
 fn all(
-    Running { config: running, profiles }: &mut Running,
+    Running { config: running, profiles, memory }: &mut Running,
     (args, slices): (&RunArgs, Option<&SlicesChange>),
     around: &Environment,
     launches: &Launches,
@@ -109,7 +113,7 @@ fn all(
     changed.extend(other.map(|file| format!("the profile {file} changed, {AT_ONCE}")));
     let known = shared_folders(&running.apps);
     changed.extend(shared_folders(&read.apps).into_iter().filter(|line| !known.contains(line)));
-    let handed_on = to_json(&read)?;
+    let mut handed_on = to_json(&read)?;
     monitor::check_reload(&read.apps, &handed_on, read.southbound.workers)
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let users = users_of(&read)?;
@@ -133,7 +137,11 @@ fn all(
     // Nothing can fail any more.
     keep_choices(&read);
     forget_pauses(&read);
-    changed.extend(slices.withdraw());
+    changed.extend(slices.withdraw(memory));
+    memory.remember(&read.apps);
+    read.withdrawals = memory.open_withdrawals();
+    memory.keep();
+    handed_on = to_json(&read).unwrap_or(handed_on);
     (*running, *profiles) = (read, read_profiles);
     // Always, since the TLS files may have new content.
     Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left, is_dry_run: false })

@@ -5,13 +5,16 @@
 //!                                                                     └──> zones of the slices ──> lines: what stays
 //! ```
 //!
-//! In: two configurations. Out: lines for the operator. The zones delete their rules before the node takes their grants back, because the kernel lets no
+//! In: two configurations. Out: lines for the operator, and what the kernel process is to delete because a zone could not. The zones delete their rules before the node takes their grants back, because the kernel lets no
 //! app delete a rule beyond its grant. So each reload does it: of the file, by `burnet slice apply` and by `burnet slice remove`.
 
 use crate::commands::slice_zones;
+use crate::slice_memory::{Loser, SliceMemory, forget_journals};
 use crate::slices::settings_of;
 use config::Config;
 use config::slices::switch_name;
+use flow::DatapathId;
+use monitor::AppSpec;
 use slice::SliceSettings;
 use slice::loss::LossSettings;
 use slice::state::{Answer, Question, WITHDRAWAL_MS};
@@ -26,13 +29,21 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// A slice that loses something.
 struct Change {
-    name: String,
+    before: SliceSettings,
     loss: Loss,
     is_paused: bool,
+    /// The number of its zone, if it outlives the node.
+    zone: Option<u16>,
     /// Its socket for operators.
     folder: PathBuf,
-    /// Where it keeps its journals.
-    journals: Option<PathBuf>,
+}
+
+/// What a zone could not delete.
+struct Left {
+    /// The slice as it was, with the switches where it could not.
+    before: SliceSettings,
+    /// For the operator: where, and why.
+    why: String,
 }
 
 /// All slices that lose something.
@@ -41,62 +52,76 @@ pub(super) struct Changes(Vec<Change>);
 impl Changes {
     /// What the slices of the node that runs lose with another configuration.
     pub(super) fn between(running: &Config, read: &Config) -> Changes {
-        let change = |(before, is_paused): (SliceSettings, bool)| {
+        let change = |app: &AppSpec| {
+            let before = settings_of(app)?;
             let mut wanted = read.apps.iter().filter_map(settings_of);
             let after = wanted.find(|it| it.name == before.name);
             let plan = |settings: &SliceSettings| settings.plan(abi::ZoneId(1));
             let loss = Loss::between(&plan(&before), after.as_ref().map(plan).as_ref());
-            let (name, journals) = (before.name, before.journals);
             let folder = slice_zones::folder(&running.node.socket);
-            (!loss.is_empty()).then_some(Change { name, loss, is_paused, folder, journals })
+            let (is_paused, zone) = (app.paused, app.zone);
+            (!loss.is_empty()).then_some(Change { before, loss, is_paused, zone, folder })
         };
-        let slices = running.apps.iter().filter_map(|app| Some((settings_of(app)?, app.paused)));
-        Changes(slices.filter_map(change).collect())
+        Changes(running.apps.iter().filter_map(change).collect())
     }
 
     /// What leaves the switches, one line for each slice and switch.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.0.iter().flat_map(|change| lines(&change.name, &change.loss)).collect()
+        self.0.iter().flat_map(|change| lines(&change.before.name, &change.loss)).collect()
     }
 
-    /// Has the slices delete what they lose. Returns what stays all the same.
-    pub(super) fn withdraw(&self) -> Vec<String> {
+    /// Has the slices delete what they lose. What they cannot, the memory owes. Returns lines about that.
+    pub(super) fn withdraw(&self, memory: &mut SliceMemory) -> Vec<String> {
         let asked = std::thread::scope(|scope| {
             let threads: Vec<_> = self.0.iter().map(|change| scope.spawn(|| change.withdraw())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect::<Vec<_>>()
         });
-        asked.into_iter().flatten().collect()
+        let left = self.0.iter().zip(asked).filter_map(|(change, left)| Some((change, left?)));
+        left.map(|(change, left)| change.owe(&left, memory)).collect()
     }
 }
 
 impl Change {
-    fn withdraw(&self) -> Vec<String> {
-        let name = &self.name;
+    /// Returns what stays.
+    fn withdraw(&self) -> Option<Left> {
         match self.ask() {
-            Ok(kept) => kept
-                .iter()
-                .map(|(switch, why)| {
-                    format!("slice {name}: its rules stay at {}: {why}", switch_name(*switch))
-                })
-                .collect(),
+            Ok(kept) if kept.is_empty() => None,
+            Ok(kept) => {
+                let at = |datapath: &DatapathId| kept.iter().any(|(it, _)| it == datapath);
+                let mut before = self.before.clone();
+                before.switches.retain(|switch| at(&switch.datapath));
+                let why = kept.iter().map(|(at, why)| format!("{}: {why}", switch_name(*at)));
+                Some(Left { before, why: why.collect::<Vec<_>>().join("; ") })
+            }
             Err(why) => {
-                self.forget();
-                vec![format!("slice {name}: its rules stay: {why}")]
+                forget_journals(self.before.journals.as_deref(), &self.loss);
+                Some(Left { before: self.before.clone(), why })
             }
         }
     }
 
-    fn ask(&self) -> Result<Vec<(flow::DatapathId, String)>, String> {
-        if self.is_paused {
-            return Err(
-                "it is paused, so no process can delete them; resume a slice before such a change".to_owned()
+    fn owe(&self, left: &Left, memory: &mut SliceMemory) -> String {
+        let (name, why) = (&self.before.name, &left.why);
+        let Some(zone) = self.zone else {
+            return format!(
+                "slice {name}: its rules stay, and the node has no state folder to remember them: {why}"
             );
+        };
+        memory.owe(&Loser { zone, before: &left.before, loss: &self.loss });
+        format!(
+            "slice {name}: its process could not delete all, so the node does, at each switch as soon as it is connected: {why}"
+        )
+    }
+
+    fn ask(&self) -> Result<Vec<(DatapathId, String)>, String> {
+        if self.is_paused {
+            return Err("it is paused".to_owned());
         }
         let question = Question::Withdraw { loss: LossSettings::of(&self.loss) };
         let patience = Duration::from_millis(WITHDRAWAL_MS) + slice_zones::PATIENCE;
         let until = Instant::now() + BEGIN;
         loop {
-            let why = match slice_zones::ask_one(&self.folder, &self.name, &question, patience) {
+            let why = match slice_zones::ask_one(&self.folder, &self.before.name, &question, patience) {
                 Ok(Answer::Withdrawn(kept)) => return Ok(kept),
                 Ok(Answer::Refused(why)) | Err(why) => why,
                 Ok(_) => "it answered something else".to_owned(),
@@ -107,19 +132,10 @@ impl Change {
             std::thread::sleep(PAUSE);
         }
     }
-
-    /// The tenant's numbers mean something else now, and the process does not run: what it keeps is of no use.
-    fn forget(&self) {
-        let Some(folder) = &self.journals else { return };
-        let lost = self.loss.switches.iter().filter(|(_, lost)| matches!(lost, Lost::All(_)));
-        for (switch, _) in lost {
-            // There may be none.
-            let _ = std::fs::remove_file(slice::journal_file(folder, *switch));
-        }
-    }
 }
 
-fn lines(name: &str, loss: &Loss) -> Vec<String> {
+/// What a slice loses, for the operator.
+pub(super) fn lines(name: &str, loss: &Loss) -> Vec<String> {
     let mut reasons = loss.switches.values().map(|lost| match lost {
         Lost::All(why) => Some(why),
         Lost::Ports(_) => None,
@@ -150,7 +166,7 @@ fn lines(name: &str, loss: &Loss) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::{DatapathId, PortNo};
+    use flow::PortNo;
 
     #[test]
     fn a_reason_for_all_switches_is_one_line() {

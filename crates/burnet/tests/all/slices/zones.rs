@@ -1,6 +1,7 @@
 //! A whole node with the slices of two tenants, whose controllers are Burnet nodes of OpenFlow 1.0 and 1.3, on one emulated network.
 
 mod changes;
+mod gone;
 mod memory;
 
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
