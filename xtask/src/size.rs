@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The most that `burnet` may have without symbols (docs/decisions/0125).
-const BYTES_MAX: u64 = 18 << 20;
+/// The most that `burnet` may have without symbols (docs/decisions/0158).
+const BYTES_MAX: u64 = 20 << 20;
 
 /// What the build is to take on two idle cores.
 const BUILD_TARGET: Duration = Duration::from_secs(6 * 60);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_binary_that_is_too_large_is_named_so() {
-        assert!(size_line(BYTES_MAX).contains("18.00 MiB (18874368 bytes), within 18.00 MiB"));
+        assert!(size_line(BYTES_MAX).contains("20.00 MiB (20971520 bytes), within 20.00 MiB"));
         assert!(size_line(BYTES_MAX + 1).contains("MORE THAN"));
     }
 
