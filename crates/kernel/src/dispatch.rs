@@ -228,6 +228,8 @@ impl Kernel {
             let cause = PacketIn::cause(frame)?;
             if is_an_apps(cause) {
                 self.find_receivers_of_caused(frame, cause, now_ms, effects)?;
+            } else if cause.cookie == NO_COOKIE && self.sends_misses_up(frame.datapath()) {
+                self.find_receivers_of_unnamed(frame, now_ms)?;
             } else if self.budgets.punt_limits.is_none() && !self.receivers.reads_packets() {
                 return Ok(self.receivers.count_packet());
             } else {
@@ -391,10 +393,7 @@ impl Kernel {
         };
         if causers.is_empty() {
             // An action has sent it, of a rule that the switch does not name.
-            if self.find_receivers_of_networks(frame, now_ms)? {
-                self.receivers.add_possible_owners(frame, &self.zones)?;
-            }
-            return Ok(());
+            return self.find_receivers_of_unnamed(frame, now_ms);
         }
         self.receivers.find_packet(frame, &self.zones)?;
         let Kernel { receivers, zones, .. } = self;
@@ -405,6 +404,22 @@ impl Kernel {
         let others_too = |it: ZoneId| zone(it).is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers));
         receivers.retain(|zone| causers.contains(zone) || others_too(zone));
         Ok(())
+    }
+
+    /// The receivers of a packet-in of no rule, or of a rule that the switch does not name.
+    #[cold]
+    fn find_receivers_of_unnamed(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<(), Malformed> {
+        if self.find_receivers_of_networks(frame, now_ms)? {
+            self.receivers.add_possible_owners(frame, &self.zones)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the switch has no table-miss rule, and zones that receive packet-ins of their own rules only want its misses: in 1.0, a packet of theirs
+    /// that hits no rule is theirs as well.
+    fn sends_misses_up(&self, datapath: DatapathId) -> bool {
+        let openflow = || self.sessions.datapaths.get(&datapath).map(|there| there.openflow);
+        self.receivers.has_of_own_rules() && openflow() == Some(OpenFlowVersion::V1_0)
     }
 
     /// Whether the owner of a rule may cause one more packet-in. If the app is not attached, it may not, and no event

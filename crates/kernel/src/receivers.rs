@@ -248,6 +248,12 @@ impl Receivers {
         Ok(())
     }
 
+    /// Whether any zone receives packet-ins of its own rules only.
+    #[inline]
+    pub fn has_of_own_rules(&self) -> bool {
+        !self.of_own_rules.is_empty()
+    }
+
     /// Whether the kernel must look into packet-ins to find their receivers.
     #[inline]
     pub fn reads_packets(&self) -> bool {

@@ -124,6 +124,7 @@ fn pings_pass_a_slice_between_versions() {
     check(Version::V1_0, SwitchVersions::Only13);
     check(Version::V1_3, SwitchVersions::Only13);
     check(Version::V1_3, SwitchVersions::Only10);
+    check(Version::V1_0, SwitchVersions::Only10);
 }
 
 #[test]

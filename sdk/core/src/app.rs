@@ -212,7 +212,7 @@ impl Interests {
 
     /// Of the packet-ins that the app subscribes to, only those that its own rules send. The kernel adds no table-miss rule for the
     /// app, so it receives nothing before it has rules with an output to the controller. OpenFlow 1.0 does not name the rule of a
-    /// packet-in: from such a switch, the app receives what any rule sends.
+    /// packet-in: from such a switch, the app receives what any rule sends, and what no rule matched.
     ///
     /// ```
     /// # use burnet_sdk_core::Interests;
