@@ -415,7 +415,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Whether the switch has no table-miss rule, and zones that receive packet-ins of their own rules only want its misses: in 1.0, a packet of theirs
+    /// Whether the switch has no table-miss rule, and zones that receive packet-ins of their own rules only want its misses. In 1.0, a packet of theirs
     /// that hits no rule is theirs as well.
     fn sends_misses_up(&self, datapath: DatapathId) -> bool {
         let openflow = || self.sessions.datapaths.get(&datapath).map(|there| there.openflow);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A slice of a tenant can lose a port or all of its network while its process does not run, or while a switch is away. Its rules carry its zone
-//! number, so the kernel finds them in the report that each switch gives when it connects ([`crate::sessions`]). Apps receive the switch after that.
+//! number, so the kernel finds them in the report that each switch gives when it connects (`crate::sessions`). Apps receive the switch after that.
 //!
 //! In: what zones lost, reports of switches, answers to barriers. Out: deletes, and which losses are withdrawn. It deletes no rule that does not
 //! carry the zone's number, and none that names a port which the zone never had there: that rule is another controller's.

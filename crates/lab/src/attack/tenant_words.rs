@@ -463,14 +463,7 @@ fn repeated(attack: TenantAttack) -> Vec<Body> {
                 ..packet_out(&own())
             }),
         ],
-        // Each of these rules ends at once, and its end is told.
-        T::RemovedFlood => (0..200)
-            .map(|number| {
-                let flags = FLOW_MOD_SEND_FLOW_REMOVED;
-                let of = flow_mod(&format!("dl_dst=02:bb:00:00:00:{number:02x}"), "flood");
-                Body::FlowMod(FlowMod { flags, idle_timeout_s: 1, ..of })
-            })
-            .collect(),
+        T::RemovedFlood => (0..200).map(short_rule).collect(),
         // More parts of the request are to come, and never do.
         T::EndlessRequest => (0..64)
             .map(|_| {
@@ -480,16 +473,7 @@ fn repeated(attack: TenantAttack) -> Vec<Body> {
                 })
             })
             .collect(),
-        T::AsyncStorm => (0..64)
-            .map(|number| {
-                let mask = if number % 2 == 0 { [u32::MAX; 2] } else { [0; 2] };
-                Body::SetAsync(AsyncConfig {
-                    packet_in_mask: mask,
-                    port_status_mask: mask,
-                    flow_removed_mask: mask,
-                })
-            })
-            .collect(),
+        T::AsyncStorm => (0..64).map(async_mask).collect(),
         T::StackedProbes => stacked_probes().iter().map(|frame| Body::PacketOut(packet_out(frame))).collect(),
         // One packet leaves a thousand times.
         T::CopyFlood => {
@@ -498,6 +482,18 @@ fn repeated(attack: TenantAttack) -> Vec<Body> {
         }
         _ => Vec::new(),
     }
+}
+
+/// A rule that ends at once, and its end is told.
+fn short_rule(number: u8) -> Body {
+    let of = flow_mod(&format!("dl_dst=02:bb:00:00:00:{number:02x}"), "flood");
+    Body::FlowMod(FlowMod { flags: FLOW_MOD_SEND_FLOW_REMOVED, idle_timeout_s: 1, ..of })
+}
+
+/// All kinds of messages are wanted, then none, in turn.
+fn async_mask(number: u32) -> Body {
+    let mask = if number.is_multiple_of(2) { [u32::MAX; 2] } else { [0; 2] };
+    Body::SetAsync(AsyncConfig { packet_in_mask: mask, port_status_mask: mask, flow_removed_mask: mask })
 }
 
 /// Probes for links behind one tag, behind two, and behind those of providers.
