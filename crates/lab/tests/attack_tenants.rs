@@ -24,5 +24,5 @@ fn tenants_of_openflow_1_3_harm_nobody() {
 
 #[test]
 fn tenants_of_openflow_1_0_harm_nobody() {
-    check("1.0", 35);
+    check("1.0", 34);
 }

@@ -363,7 +363,8 @@ impl Reserved {
     }
 
     fn withdraw(&mut self) {
-        assert!(self.world.node.bed().run(&["intents", "withdraw", &self.intent]).status.success());
+        let output = self.world.node.bed().run(&["intents", "withdraw", &self.intent]);
+        assert!(output.status.success(), "{output:?}\n{}", self.world.node.log());
         self.red.wait("the intent is gone", is_told(CAPACITY_KBPS));
         self.world.node.wait("the link is free again", |_| {
             self.world.labels_of_red() == Some((link_labels(CAPACITY_KBPS), false))

@@ -157,7 +157,7 @@ pub(super) const CASES: &[Case] = &[
         TenantAttack::BarrierFlood,
         Must::HurtNobody,
     ),
-    tenant(
+    tenant_of_1_3(
         "tenant-cookie-masks",
         "changes and deletes rules by all cookies, and by those of each owner",
         TenantAttack::CookieMasks,
