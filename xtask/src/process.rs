@@ -31,11 +31,23 @@ pub fn cargo() -> Command {
     command
 }
 
+/// A program that was just written may still be open in the child of another thread, between its fork and its exec. Then Linux does not run it (ETXTBSY).
+const BUSY_TRIES: usize = 100;
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
 /// What `command` printed on standard output; an error when it fails.
 pub fn output_of(command: &mut Command) -> Result<String, String> {
     let shown = shown(command);
-    let output =
-        command.stderr(Stdio::inherit()).output().map_err(|error| format!("cannot run {shown}: {error}"))?;
+    command.stderr(Stdio::inherit());
+    let mut output = command.output();
+    for _ in 0..BUSY_TRIES {
+        if !output.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy) {
+            break;
+        }
+        thread::sleep(BUSY_PAUSE);
+        output = command.output();
+    }
+    let output = output.map_err(|error| format!("cannot run {shown}: {error}"))?;
     if !output.status.success() {
         return Err(format!("{shown} failed ({})", output.status));
     }
