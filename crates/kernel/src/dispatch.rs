@@ -228,10 +228,10 @@ impl Kernel {
             let cause = PacketIn::cause(frame)?;
             if is_an_apps(cause) {
                 self.find_receivers_of_caused(frame, cause, now_ms, effects)?;
-            } else if cause.cookie == NO_COOKIE && self.sends_misses_up(frame.datapath()) {
-                self.find_receivers_of_unnamed(frame, now_ms)?;
             } else if self.budgets.punt_limits.is_none() && !self.receivers.reads_packets() {
                 return Ok(self.receivers.count_packet());
+            } else if cause.cookie == NO_COOKIE && self.sends_misses_up(frame.datapath()) {
+                self.find_receivers_of_unnamed(frame, now_ms)?;
             } else {
                 self.find_receivers_of_networks(frame, now_ms)?;
             }

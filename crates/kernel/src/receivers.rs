@@ -109,7 +109,8 @@ impl Receivers {
             }
         }
         self.is_index_old = true;
-        self.reads_packets = !(self.selective.is_empty() && self.keep_buffers.is_empty());
+        let looks_into_none = self.selective.is_empty() && self.of_own_rules.is_empty();
+        self.reads_packets = !(looks_into_none && self.keep_buffers.is_empty());
     }
 
     /// What a change of a subscription costs the next packet-in, in comparisons: by it, the indexes must be built again. 0 if an earlier
