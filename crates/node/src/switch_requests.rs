@@ -1,9 +1,11 @@
 //! The node's own requests to switches, as bodies of multipart requests of OpenFlow 1.3 (7.3.5).
 //!
-//! It does not send them.
+//! In: questions of the kernel. Out: commands in the order in which a switch must get them. It does not send them.
 
 use abi::ZoneId;
+use abi::command::{Command, StatsRequest, What};
 use abi::zone_id::COOKIE_MASK;
+use flow::DatapathId;
 use kernel::{Asked, Wanted};
 
 /// `ofp_multipart_type`.
@@ -25,7 +27,7 @@ pub fn all_flows() -> SwitchRequest {
 }
 
 /// A question of the kernel; for a single rule, `wanted` is the rule.
-pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> SwitchRequest {
+fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> SwitchRequest {
     match asked {
         Asked::TableSizes => (multipart::TABLE_FEATURES, Vec::new()),
         Asked::TableCounts => (multipart::TABLE, Vec::new()),
@@ -41,6 +43,35 @@ pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> SwitchRequest {
             None => all_flows(),
         },
     }
+}
+
+/// Asks a question of the kernel. `send` returns whether the session has taken a command, which has the question's ticket. Returns whether
+/// the question was taken.
+///
+/// A barrier precedes it, so that the answer includes all earlier commands. A question about owners needs none, because the kernel knows
+/// what it has sent.
+pub fn ask(
+    datapath: DatapathId,
+    asked: Asked,
+    wanted: Option<&Wanted>,
+    mut send: impl FnMut(&Command<'_>) -> bool,
+) -> bool {
+    let barrier = Command { datapath, ticket: asked.ticket(), wants_receipt: false, what: What::Barrier };
+    let is_of_owners = matches!(asked, Asked::Owners | Asked::Groups | Asked::Meters);
+    if !is_of_owners && !send(&barrier) {
+        return false;
+    }
+    let mut question = |(multipart, body): SwitchRequest| {
+        send(&Command { what: What::StatsRequest(StatsRequest { multipart, body: &body }), ..barrier })
+    };
+    // 1.0 cannot filter by cookie: the switch must report all of its rules.
+    let may_ask_for_all = matches!(asked, Asked::RulesOf(_) | Asked::Rule);
+    let is_asked = question(of_the_kernel(asked, wanted)) || may_ask_for_all && question(all_flows());
+    if is_asked && matches!(asked, Asked::TableSizes | Asked::Owners) {
+        // The reply to the barrier shows at once that the switch has ignored the question. If the barrier cannot be sent, a timeout shows it.
+        send(&Command { wants_receipt: true, ..barrier });
+    }
+    is_asked
 }
 
 /// OFPM_ALL, and four bytes of padding (`ofp_meter_multipart_request`, 7.3.5.11).

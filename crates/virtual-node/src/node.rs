@@ -16,13 +16,14 @@ use crate::plan::{NodePlan, SlicePart};
 use crate::service::{Service, Told};
 use crate::slice_zone::{Said, SliceZone};
 use crate::tenant::{HeardLabel, Refused, Tenant, begins_at};
-use abi::command::What;
+use abi::command::{Command, What};
 use abi::event::{Event, kind, write};
 use abi::header::{FLAG_RECEIPT, FLAG_REFUSAL};
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use edge::vnic::AgentId;
 use flow::{DatapathId, ErrorCode};
 use kernel::{Decision, Effect, Kernel, Unanswered};
+use node::switch_requests;
 use openflow::{Body, Message};
 use slice::SliceSettings;
 use slicer::{Connection, Event as SliceEvent};
@@ -478,7 +479,11 @@ impl Node {
             Effect::EndPuntFrom { datapath, table_id } => self.punt(datapath, table_id, false),
             Effect::Ask { datapath, asked } => {
                 let wanted = self.kernel.wanted_rule(datapath).cloned();
-                let is_asked = own_work::ask(datapath, asked, wanted.as_ref(), |own| self.send(own).is_ok());
+                let tag = Tag::of_node(asked.ticket());
+                let send = |command: &Command<'_>| {
+                    self.send(&OwnCommand { command: *command, cookie: 0, tag }).is_ok()
+                };
+                let is_asked = switch_requests::ask(datapath, asked, wanted.as_ref(), send);
                 if !is_asked {
                     self.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
                 }

@@ -2,10 +2,10 @@
 //!
 //! In: reports of slices, datagrams of agents, time. Out: labels, datagrams. What counts and who is told when is decided in the crate `labels`.
 
-use edge::protocol::{Entry, Key, Message, NO_CAP, RATES_MAX, RateOf, What};
-use edge::vnic::{AgentId, Flow, RATE_MAX_BPS, VnicId};
+use edge::protocol::{Key, Message, RateOf};
+use edge::vnic::AgentId;
 use hose::Bandwidth;
-use labels::agents::{Agents, Heard as FromAgents, Said};
+use labels::agents::{Agents, Heard as FromAgents, Said, cap};
 use labels::{Effect, Engine, Word};
 use labels_contract::{Flow as CountedFlow, Heard, Hose, Label, Report};
 use std::collections::BTreeMap;
@@ -112,9 +112,7 @@ impl Service {
                 Effect::State { slice, state } => told.push(Told::Stale(slice, state.stale)),
                 Effect::Gone { .. } => {}
                 Effect::Cap { agent, from, to, rate_bps } => {
-                    let flow = Flow { sender: VnicId(from), receiver: VnicId(to) };
-                    let rate_bps = rate_bps.map_or(NO_CAP, |rate_bps| rate_bps.min(RATE_MAX_BPS));
-                    caps.push((AgentId(agent), RateOf { flow, rate_bps }));
+                    caps.push((AgentId(agent), cap(from, to, rate_bps)));
                 }
                 Effect::NoCaps { agent } => {
                     let none = self.agents.seal(AgentId(agent), &Message::Caps(Vec::new()));
@@ -122,7 +120,7 @@ impl Service {
                 }
             }
         }
-        self.send_rates(caps, Message::Caps);
+        self.datagrams.extend(self.agents.seal_rates(caps, Message::Caps));
         told
     }
 
@@ -153,39 +151,17 @@ impl Service {
                 Said::Began(agent) => self.engine.on_agent(agent.0, true, now_ms, &mut self.effects),
                 Said::Gone(agent) => self.engine.on_agent(agent.0, false, now_ms, &mut self.effects),
                 Said::Reports(agent, entries) => {
-                    let words: Vec<Word> = entries.iter().map(word).collect();
+                    let words: Vec<Word> = entries.iter().map(Word::of).collect();
                     let refused = self.engine.on_words(agent.0, &words, now_ms, &mut self.effects);
                     self.refusals += refused.len() as u64;
                 }
                 Said::Rates(_, rates) => {
                     // All agents know each other, but for those with which the link is not up yet.
                     let of_sender = |rate: &RateOf| self.engine.agent_of(rate.flow.sender.0).map(AgentId);
-                    let rates =
-                        rates.into_iter().filter_map(|rate| Some((of_sender(&rate)?, rate))).collect();
-                    self.send_rates(rates, Message::Feedback);
+                    let rates = rates.into_iter().filter_map(|rate| Some((of_sender(&rate)?, rate)));
+                    self.datagrams.extend(self.agents.seal_rates(rates, Message::Feedback));
                 }
             }
         }
-    }
-
-    fn send_rates(&mut self, rates: Vec<(AgentId, RateOf)>, message: impl Fn(Vec<RateOf>) -> Message) {
-        let mut by_agent: BTreeMap<AgentId, Vec<RateOf>> = BTreeMap::new();
-        rates.into_iter().for_each(|(agent, rate)| by_agent.entry(agent).or_default().push(rate));
-        for (agent, rates) in by_agent {
-            for rates in rates.chunks(RATES_MAX) {
-                let sealed = self.agents.seal(agent, &message(rates.to_vec()));
-                self.datagrams.extend(sealed.map(|datagram| (agent, datagram)));
-            }
-        }
-    }
-}
-
-fn word(entry: &Entry) -> Word {
-    let (from, to) = (entry.flow.sender.0, entry.flow.receiver.0);
-    match entry.what {
-        What::Reset => Word::Reset,
-        What::Began | What::Rate | What::Unshaped => Word::Lives(from, to),
-        What::Ended => Word::Silent(from, to),
-        What::Shaped => Word::Shaped(from, to),
     }
 }

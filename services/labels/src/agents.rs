@@ -10,8 +10,8 @@
 
 use edge::protocol::link::{Link, Opened, Refusal};
 use edge::protocol::reports::Inbox;
-use edge::protocol::{self, Entry, Key, Message, RateOf};
-use edge::vnic::AgentId;
+use edge::protocol::{self, Entry, Key, Message, NO_CAP, RATES_MAX, RateOf};
+use edge::vnic::{AgentId, Flow, RATE_MAX_BPS, VnicId};
 use std::collections::BTreeMap;
 
 /// The most agents. More are refused in the settings: each may have a connection.
@@ -25,6 +25,12 @@ const ASK_AGAIN_MS: u64 = 100;
 
 /// How often an agent that speaks in an earlier session of the service is greeted.
 const GREET_AGAIN_MS: u64 = 100;
+
+/// What a flow from one VNIC to another may send. `None`: it has no cap.
+pub fn cap(from: u32, to: u32, rate_bps: Option<u64>) -> RateOf {
+    let flow = Flow { sender: VnicId(from), receiver: VnicId(to) };
+    RateOf { flow, rate_bps: rate_bps.map_or(NO_CAP, |rate_bps| rate_bps.min(RATE_MAX_BPS)) }
+}
 
 /// What an agent has said, verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +132,24 @@ impl Agents {
     /// A message for an agent. None: it is not there.
     pub fn seal(&mut self, to: AgentId, message: &Message) -> Option<Vec<u8>> {
         self.0.get_mut(&to).filter(|known| known.is_there).and_then(|known| known.link.seal(message))
+    }
+
+    /// Messages of rates for agents, each with as many rates as fit. What an agent that is not there would get is left out.
+    pub fn seal_rates(
+        &mut self,
+        rates: impl IntoIterator<Item = (AgentId, RateOf)>,
+        message: impl Fn(Vec<RateOf>) -> Message,
+    ) -> Vec<(AgentId, Vec<u8>)> {
+        let mut by_agent: BTreeMap<AgentId, Vec<RateOf>> = BTreeMap::new();
+        rates.into_iter().for_each(|(agent, rate)| by_agent.entry(agent).or_default().push(rate));
+        let mut sealed = Vec::new();
+        for (agent, rates) in by_agent {
+            for rates in rates.chunks(RATES_MAX) {
+                let datagram = self.seal(agent, &message(rates.to_vec()));
+                sealed.extend(datagram.map(|datagram| (agent, datagram)));
+            }
+        }
+        sealed
     }
 
     /// Time has passed.

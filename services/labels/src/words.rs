@@ -7,6 +7,7 @@
 //! A new flow counts when its sender's agent has confirmed the shaper: this is the order of the paper's Fig. 3. If there is no such agent, or it says
 //! nothing for [`HOLD_MS`], the flow counts all the same.
 
+use edge::protocol::{Entry, What};
 use hose::{Pair, SliceNo, VnicNo};
 use labels_contract::Hose;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,19 @@ pub enum Word {
     Silent(u32, u32),
     /// Its shaper has a class for packets from the first VNIC, which is on its server, to the second.
     Shaped(u32, u32),
+}
+
+impl Word {
+    /// What an entry of a report says. A flow without a shaper waits for none.
+    pub fn of(entry: &Entry) -> Word {
+        let (from, to) = (entry.flow.sender.0, entry.flow.receiver.0);
+        match entry.what {
+            What::Reset => Word::Reset,
+            What::Began | What::Rate | What::Unshaped => Word::Lives(from, to),
+            What::Ended => Word::Silent(from, to),
+            What::Shaped => Word::Shaped(from, to),
+        }
+    }
 }
 
 /// A VNIC that agents know.

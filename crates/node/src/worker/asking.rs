@@ -3,14 +3,14 @@
 //! In: questions of the kernel or an operator. Out: statistics requests, and a note if one cannot be sent. The answers
 //! go to the kernel, or to the control thread.
 
-use super::super::switch_requests::{self, SwitchRequest};
+use super::super::switch_requests;
 use super::Worker;
 use crate::messages::FromWorker;
 use abi::command::{Command, StatsRequest, What};
 use flow::DatapathId;
 use flow::canonical::write_match;
 use kernel::{Asked, Unanswered};
-use southbound::{Refused, Tag};
+use southbound::Tag;
 
 impl Worker {
     /// Asks the switches that connected in this turn for their rules.
@@ -22,31 +22,16 @@ impl Worker {
         self.serve_trusted();
     }
 
-    /// Sends a question of the kernel to a switch. A barrier precedes it, so that the answer includes all earlier
-    /// commands. A question about owners needs none, because the kernel knows what it has sent.
+    /// Sends a question of the kernel to a switch.
     pub(super) fn ask_for_kernel(&mut self, datapath: DatapathId, asked: Asked) {
-        let ticket = asked.ticket();
-        let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
-        let tag = Tag::of_node(ticket);
-        let wanted = self.dispatch.kernel.wanted_rule(datapath);
-        let question = switch_requests::of_the_kernel(asked, wanted);
-        let is_of_owners = matches!(asked, Asked::Owners | Asked::Groups | Asked::Meters);
-        let is_behind = is_of_owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
-        let asked_now = is_behind
-            && (self.ask(datapath, ticket, &question).is_ok()
-                // 1.0 cannot filter by cookie: the switch must report all of its rules.
-                || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
-                    && self.ask(datapath, ticket, &switch_requests::all_flows()).is_ok());
-        if !asked_now {
-            self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
-        } else if matches!(asked, Asked::TableSizes | Asked::Owners) {
-            // The reply to the barrier shows at once that the switch has ignored the question. If the barrier cannot be
-            // sent, a timeout shows it.
-            let barrier = Command { wants_receipt: true, ..barrier };
-            let _ = self.southbound.send(datapath, &barrier, 0, tag);
-        }
-        if asked_now {
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        let tag = Tag::of_node(asked.ticket());
+        let wanted = dispatch.kernel.wanted_rule(datapath);
+        let send = |command: &Command<'_>| southbound.send(datapath, command, 0, tag).is_ok();
+        if switch_requests::ask(datapath, asked, wanted, send) {
             self.note_waiting(datapath, asked);
+        } else {
+            dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, *now_ms);
         }
     }
 
@@ -69,20 +54,11 @@ impl Worker {
     }
 
     pub(super) fn ask_flows(&mut self, datapath: DatapathId, ticket: u64) {
-        if let Err(refused) = self.ask(datapath, ticket, &switch_requests::all_flows()) {
+        let (multipart, body) = switch_requests::all_flows();
+        let what = What::StatsRequest(StatsRequest { multipart, body: &body });
+        let command = Command { datapath, ticket, wants_receipt: false, what };
+        if let Err(refused) = self.southbound.send(datapath, &command, 0, Tag::of_node(ticket)) {
             self.unsent.push(FromWorker::NoFlows { ticket, reason: refused.to_string() });
         }
-    }
-
-    /// A question of the node's own.
-    pub(super) fn ask(
-        &mut self,
-        datapath: DatapathId,
-        ticket: u64,
-        question: &SwitchRequest,
-    ) -> Result<(), Refused> {
-        let request = StatsRequest { multipart: question.0, body: &question.1 };
-        let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
-        self.southbound.send(datapath, &command, 0, Tag::of_node(ticket))
     }
 }

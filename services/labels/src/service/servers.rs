@@ -3,14 +3,13 @@
 //! In: sockets that are ready, and the time. Out: words for the engine, datagrams for agents, incidents. It judges no signature and no word itself.
 
 use super::Labels;
-use crate::agents::{Heard, Said};
+use crate::agents::{Heard, Said, cap};
 use crate::words::Word;
 use burnet_sdk::{Commands, Level, Listener, Ready};
 use edge::protocol::link::Refusal;
-use edge::protocol::{Entry, Message, NO_CAP, RATES_MAX, RateOf, What};
-use edge::vnic::{AgentId, Flow, RATE_MAX_BPS, VnicId};
+use edge::protocol::{Entry, Message, RateOf, What};
+use edge::vnic::{AgentId, Flow, VnicId};
 use labels_contract::{AgentStanding, INCIDENT_TOPIC, Incident};
-use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 impl Labels {
@@ -74,19 +73,8 @@ impl Labels {
     }
 
     fn on_entries(&mut self, agent: AgentId, entries: &[Entry], now_ms: u64, out: &mut Commands) {
-        let word = |entry: &Entry| {
-            let (from, to) = (entry.flow.sender.0, entry.flow.receiver.0);
-            match entry.what {
-                What::Reset => Word::Reset,
-                What::Began | What::Rate => Word::Lives(from, to),
-                What::Ended => Word::Silent(from, to),
-                // A flow without a shaper waits for none.
-                What::Shaped => Word::Shaped(from, to),
-                What::Unshaped => Word::Lives(from, to),
-            }
-        };
         entries.iter().for_each(|entry| self.measure(agent, entry));
-        let words: Vec<Word> = entries.iter().map(word).collect();
+        let words: Vec<Word> = entries.iter().map(Word::of).collect();
         for refused in self.engine.on_words(agent.0, &words, now_ms, &mut self.effects) {
             let (Word::Lives(from, to) | Word::Silent(from, to) | Word::Shaped(from, to)) = refused else {
                 continue;
@@ -116,28 +104,23 @@ impl Labels {
 
     /// Passes rates on to the agents of the senders, with which the receiver's agent has no link.
     fn pass_on(&mut self, from: AgentId, rates: Vec<RateOf>, now_ms: u64, out: &mut Commands) {
-        let mut by_agent: BTreeMap<AgentId, Vec<RateOf>> = BTreeMap::new();
+        let mut known = Vec::new();
         for rate in rates {
             let Flow { sender, receiver } = rate.flow;
             if self.engine.agent_of(receiver.0) != Some(from.0) {
                 self.agents.count_refusal(from);
                 self.on_lie(Refusal::Foreign(from, rate.flow), now_ms, out);
             } else if let Some(to) = self.engine.agent_of(sender.0) {
-                by_agent.entry(AgentId(to)).or_default().push(rate);
+                known.push((AgentId(to), rate));
             }
         }
-        self.tell_rates(by_agent, Message::Feedback);
+        self.tell_rates(known, Message::Feedback);
     }
 
     /// Tells agents what flows of their VNICs may send: sender, receiver and cap. What does not reach one is repeated.
     pub(super) fn tell_caps(&mut self, caps: Vec<(AgentId, u32, u32, Option<u64>)>) {
-        let mut by_agent: BTreeMap<AgentId, Vec<RateOf>> = BTreeMap::new();
-        for (agent, from, to, rate_bps) in caps {
-            let flow = Flow { sender: VnicId(from), receiver: VnicId(to) };
-            let rate_bps = rate_bps.map_or(NO_CAP, |rate_bps| rate_bps.min(RATE_MAX_BPS));
-            by_agent.entry(agent).or_default().push(RateOf { flow, rate_bps });
-        }
-        self.tell_rates(by_agent, Message::Caps);
+        let caps = caps.into_iter().map(|(agent, from, to, rate_bps)| (agent, cap(from, to, rate_bps)));
+        self.tell_rates(caps.collect(), Message::Caps);
     }
 
     /// Tells these agents that they have no caps.
@@ -149,17 +132,9 @@ impl Labels {
         }
     }
 
-    fn tell_rates(
-        &mut self,
-        by_agent: BTreeMap<AgentId, Vec<RateOf>>,
-        message: impl Fn(Vec<RateOf>) -> Message,
-    ) {
-        for (to, rates) in by_agent {
-            for rates in rates.chunks(RATES_MAX) {
-                if let Some(datagram) = self.agents.seal(to, &message(rates.to_vec())) {
-                    self.tell(to, &datagram);
-                }
-            }
+    fn tell_rates(&mut self, rates: Vec<(AgentId, RateOf)>, message: impl Fn(Vec<RateOf>) -> Message) {
+        for (to, datagram) in self.agents.seal_rates(rates, message) {
+            self.tell(to, &datagram);
         }
     }
 
