@@ -26,4 +26,4 @@ pub use hose::{LinkNo, Notice, Pair, SliceNo, Step, VnicNo};
 pub use multipath::{Choose, STAY_MS};
 pub use rig::Rig;
 pub use service::{Service, Telling, fair_rates};
-pub use tenant::{Plan, Tenant, Vnic};
+pub use tenant::{Plan, Tenant, Vnic, number_of};

@@ -139,3 +139,9 @@ impl Tenant {
         }
     }
 }
+
+/// Decides among equal paths, as the hash of a packet's addresses does: FNV-1a of the flow's name. Other flows do not change it.
+pub fn number_of(ends: &str) -> u64 {
+    ends.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

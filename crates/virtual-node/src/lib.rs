@@ -26,7 +26,7 @@ mod stage;
 mod tenant;
 
 pub use learning::Learning;
-pub use multipath::{Multipath, Surroundings, number};
+pub use multipath::{Multipath, Surroundings};
 pub use node::Node;
 pub use plan::{NodePlan, SlicePart};
 pub use probe::Place;

@@ -94,7 +94,7 @@ impl Multipath {
     /// What decides among equal paths: the same number as in a rehearsal without packets.
     fn number(&self, pair: Pair) -> u64 {
         let name = |vnic: VnicNo| self.around.vnics.get(vnic.index()).map_or("", |(name, ..)| name.as_str());
-        number(&format!("{}-{}", name(pair.source), name(pair.destination)))
+        rehearsal::number_of(&format!("{}-{}", name(pair.source), name(pair.destination)))
     }
 
     fn on_packet_in(&mut self, datapath: DatapathId, packet: &PacketIn, out: &mut Vec<Outgoing>) {
@@ -236,12 +236,6 @@ impl Multipath {
             self.tenant.end(pair);
         }
     }
-}
-
-/// FNV-1a of a flow's name. Other flows do not change it.
-pub fn number(ends: &str) -> u64 {
-    ends.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn packet_out(in_port: PortNo, port: PortNo, packet: &PacketIn) -> Body {

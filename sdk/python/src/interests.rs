@@ -107,7 +107,7 @@ impl Interests {
     }
 
     /// Of the packet-ins that the app subscribes to, only those that its own rules send. The kernel then adds no table-miss rule for the
-    /// app. A switch with OpenFlow 1.0 does not name the rule: the app receives what any rule sends.
+    /// app. A switch with OpenFlow 1.0 does not name the rule: the app receives what any rule sends, and what no rule matched.
     fn of_own_rules(mut it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         it.events |= kind::OF_OWN_RULES;
         it

@@ -22,8 +22,8 @@ const DIVIDE_EVERY_MS: u64 = 20;
 /// How often each cap is repeated. Agents forget one after three of these.
 const REPEAT_EVERY_MS: u64 = 1_000;
 
-/// How long a service that has begun says nothing of caps at most. A slice says that it has reported all five seconds after its start, and an agent dials
-/// each second. Slices and agents that are not there then are not waited for.
+/// How long a service that has begun says nothing of caps at most. Five seconds after its start, a slice says that it has reported all
+/// flows. An agent dials each second. The service does not wait longer for those that are missing.
 pub const REBUILDING_MS: u64 = 10_000;
 
 /// How long it waits after all have reported. A flow whose shaper confirms nothing counts 200 ms after its meter's word.

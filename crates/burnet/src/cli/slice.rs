@@ -180,7 +180,7 @@ pub struct SliceRehearseArgs {
     /// Rehearse with packets and OpenFlow messages, by the program burnet-lab
     #[arg(long)]
     pub packets: bool,
-    /// With packets: the options.
+    /// Options that need `--packets`.
     #[command(flatten)]
     pub with_packets: PacketArgs,
 }
@@ -197,7 +197,7 @@ pub struct PacketArgs {
     /// How many entries the table of each switch has [default: 65536]
     #[arg(long, value_name = "ENTRIES", requires = "packets", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub table_entries: Option<u32>,
-    /// Decides all that is left to chance
+    /// The seed of all random choices
     #[arg(long, value_name = "NUMBER", requires = "packets")]
     pub seed: Option<u64>,
 }

@@ -365,7 +365,7 @@ impl Running<'_> {
         let mut got_bps = vec![Vec::new(); self.cast.begins.len()];
         for (from_ms, to_ms) in &phases_ms {
             for begin in self.cast.begins.iter().filter(|it| it.at_ms == *from_ms) {
-                self.rig.begin(begin.pair, Demand::All, hash(&begin.ends));
+                self.rig.begin(begin.pair, Demand::All, rehearsal::number_of(&begin.ends));
             }
             self.phase(*from_ms, *to_ms, &mut got_bps)?;
         }
@@ -415,12 +415,6 @@ impl Running<'_> {
             packets: None,
         }
     }
-}
-
-/// Decides among equal paths, as the hash of a packet's addresses does: FNV-1a of the flow's name. Other flows do not change it.
-pub fn hash(ends: &str) -> u64 {
-    ends.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const ECHO_REPLY: u8 = 3;
 const BARRIER_REPLY_V1_0: u8 = 19;
 const BARRIER_REPLY: u8 = 21;
 
-/// It.
+/// A tenant that behaves.
 pub struct Neighbour {
     /// Where its virtual switches connect.
     pub address: SocketAddr,

@@ -5,8 +5,9 @@
 //!                                                                     └──> zones of the slices ──> lines: what stays
 //! ```
 //!
-//! In: two configurations. Out: lines for the operator, and what the kernel process is to delete because a zone could not. The zones delete their rules before the node takes their grants back, because the kernel lets no
-//! app delete a rule beyond its grant. So each reload does it: of the file, by `burnet slice apply` and by `burnet slice remove`.
+//! In: two configurations. Out: lines for the operator, and what the kernel process is to delete because a zone could not. The zones delete their
+//! rules before the node takes their grants back, because the kernel lets no app delete a rule beyond its grant. So each reload does it: of the
+//! file, by `burnet slice apply` and by `burnet slice remove`.
 
 use crate::commands::slice_zones;
 use crate::slice_memory::{Loser, SliceMemory, forget_journals};
