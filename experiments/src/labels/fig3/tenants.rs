@@ -1,21 +1,26 @@
-//! The controllers of many tenants in one thread: they connect, and note each label with the time at which it was read from its socket.
+//! The controllers of many tenants in one thread: they connect, and note each label with the time at which it came to its socket.
 //!
 //! ```text
 //!   virtual switches of all slices ──> thread: hello, features, echoes ──> SwitchOf: who connected ──> Told: a label, and when
 //! ```
 //!
-//! In: connections. Out: labels, and flow mods of the first tenant. It chooses no paths.
+//! In: connections. Out: labels, and flow mods of the first tenant. It chooses no paths. The kernel stamps what comes to a socket, and the thread reads it
+//! later. Reading each label at once would take the slices a processor that real controllers do not share with them.
 
 use flow::text::{parse_instructions, parse_match};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use nix::sys::time::TimeSpec;
 use openflow::labels::LabelMessage;
 use openflow::message::{FLOW_ADD, FLOW_DELETE_STRICT, FlowModFields, Hello};
 use openflow::{Body, Message, Version, frame_len};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{IoSliceMut, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -26,6 +31,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const READY_MAX: usize = 256;
 /// How long the thread sleeps at most, so that it sees the end.
 const NAP: Duration = Duration::from_millis(100);
+/// From the first label of many until all are read. They have come to their sockets by then.
+const REST: Duration = Duration::from_millis(10);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 
@@ -37,7 +44,7 @@ pub(super) struct Told {
     /// The virtual switch.
     pub datapath: u64,
     pub label_kbps: u32,
-    /// In seconds since 1970.
+    /// When it came to the socket, in seconds since 1970. A label that is read with a later one has that one's time.
     pub at_s: f64,
 }
 
@@ -182,9 +189,12 @@ impl Crew {
         let mut events = Vec::with_capacity(READY_MAX);
         while !self.is_over.load(std::sync::atomic::Ordering::Relaxed) {
             events.clear();
-            if epoll::wait(&self.epoll, spare_capacity(&mut events), nap.as_ref()).is_err() {
+            if epoll::wait(&self.epoll, spare_capacity(&mut events), nap.as_ref()).is_err()
+                || events.is_empty()
+            {
                 continue;
             }
+            std::thread::sleep(REST);
             for event in &events {
                 match usize::try_from(event.data.u64()).unwrap_or_default().checked_sub(self.listeners.len())
                 {
@@ -204,6 +214,7 @@ impl Crew {
                 let token = self.listeners.len() + self.connections.len();
                 if greeted.is_ok()
                     && stream.set_nonblocking(true).is_ok()
+                    && setsockopt(&stream, sockopt::ReceiveTimestampns, &true).is_ok()
                     && watch(&self.epoll, &stream, token).is_ok()
                 {
                     let _late = stream.set_nodelay(true);
@@ -216,13 +227,14 @@ impl Crew {
 
     fn read(&mut self, number: usize, buffer: &mut [u8]) {
         let Some(peer) = self.connections.get_mut(number).and_then(Option::as_mut) else { return };
-        let read = peer.stream.read(buffer);
-        let at_s = now_s();
-        match read {
-            Ok(count @ 1..) => peer.bytes.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+        let at_s = match read(&peer.stream, buffer) {
+            Ok((count @ 1.., at_s)) => {
+                peer.bytes.extend_from_slice(&buffer[..count]);
+                at_s
+            }
+            Err(Errno::EAGAIN | Errno::EINTR) => return,
             _ => return drop(self.connections[number].take()),
-        }
+        };
         while let Some(length) = whole(&peer.bytes) {
             let message: Vec<u8> = peer.bytes.drain(..length).collect();
             let Ok(message) = Message::decode(&message) else { continue };
@@ -251,6 +263,19 @@ impl Crew {
             }
         }
     }
+}
+
+/// How many bytes were read, and when they came, in seconds since 1970.
+fn read(stream: &TcpStream, buffer: &mut [u8]) -> Result<(usize, f64), Errno> {
+    let mut space = cmsg_space!(TimeSpec);
+    let mut pieces = [IoSliceMut::new(buffer)];
+    let read = recvmsg::<()>(stream.as_raw_fd(), &mut pieces, Some(&mut space), MsgFlags::empty())?;
+    let stamp = read.cmsgs()?.find_map(|said| match said {
+        ControlMessageOwned::ScmTimestampns(stamp) => Some(Duration::from(stamp).as_secs_f64()),
+        _ => None,
+    });
+    // What came before the socket was asked for stamps has none.
+    Ok((read.bytes, stamp.unwrap_or_else(now_s)))
 }
 
 fn watch(epoll: &OwnedFd, socket: &impl AsFd, token: usize) -> rustix::io::Result<()> {
