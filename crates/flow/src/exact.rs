@@ -13,10 +13,10 @@ const ETH_IPV4: u128 = 0x0800;
 /// The priority that a switch of 1.0 gives an exact match.
 pub const EXACT_PRIORITY_V10: u16 = u16::MAX;
 
-/// Whether 1.0 writes this match without a single wildcard bit.
+/// Whether 1.0 must write this match without a single wildcard bit, so that its rule is above all others.
 ///
-/// Only IPv4 with ICMP, TCP, UDP or SCTP can be exact. Other packets lack some of the fields of 1.0, which are then
-/// written as wildcards. A match of untagged packets needs no VLAN priority.
+/// Only IPv4 with ICMP, TCP, UDP or SCTP and a VLAN tag can be exact. Other packets lack some of the fields of 1.0, which can be wildcards without
+/// another meaning: untagged ones have no VLAN priority.
 ///
 /// ```
 /// use flow::{Field, Match, is_exact_in_v10};
@@ -36,14 +36,11 @@ pub fn is_exact_in_v10(matching: &Match) -> bool {
         && is_vlan_exact(matching)
 }
 
-/// No tag, or one id and one priority.
+/// One id and one priority.
 fn is_vlan_exact(matching: &Match) -> bool {
     let is_whole = |field: Field| matching.get(field).is_some_and(|(_, mask)| mask == field.full_mask());
-    match matching.get(Field::VlanVid) {
-        Some((value, mask)) if mask & VLAN_PRESENT != 0 && value & VLAN_PRESENT == 0 => true,
-        Some(_) => is_whole(Field::VlanVid) && is_whole(Field::VlanPcp),
-        None => false,
-    }
+    let is_tagged = matching.get(Field::VlanVid).is_some_and(|(value, _)| value & VLAN_PRESENT != 0);
+    is_tagged && is_whole(Field::VlanVid) && is_whole(Field::VlanPcp)
 }
 
 /// The fields that 1.0 calls tp_src and tp_dst.
@@ -62,8 +59,8 @@ mod tests {
     use super::*;
     use crate::text::parse_match;
 
-    const UNTAGGED: &str = "in_port=1,eth_src=02:00:00:00:00:01,eth_dst=02:00:00:00:00:02,vlan_vid=0,eth_type=0x800,ip_dscp=0,\
-        ip_proto=6,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.2,tcp_src=1,tcp_dst=2";
+    const TAGGED: &str = "in_port=1,eth_src=02:00:00:00:00:01,eth_dst=02:00:00:00:00:02,vlan_vid=0x1005,vlan_pcp=3,eth_type=0x800,\
+        ip_dscp=0,ip_proto=6,ipv4_src=10.0.0.1,ipv4_dst=10.0.0.2,tcp_src=1,tcp_dst=2";
 
     fn check(text: &str, expected: bool) {
         assert_eq!(is_exact_in_v10(&parse_match(text).unwrap()), expected, "{text}");
@@ -72,21 +69,24 @@ mod tests {
     #[test]
     fn what_leaves_a_field_open_is_not_exact() {
         check("", false);
-        UNTAGGED.split(',').for_each(|field| {
-            let rest: Vec<&str> = UNTAGGED.split(',').filter(|other| *other != field).collect();
+        TAGGED.split(',').for_each(|field| {
+            let rest: Vec<&str> = TAGGED.split(',').filter(|other| *other != field).collect();
             check(&rest.join(","), false);
         });
-        check(&UNTAGGED.replace("10.0.0.1", "10.0.0.0/24"), false);
-        check(&UNTAGGED.replace("vlan_vid=0,", "vlan_vid=0x1005,"), false);
-        check(&UNTAGGED.replace("vlan_vid=0,", "vlan_vid=0x1000/0x1000,vlan_pcp=3,"), false);
+        check(&TAGGED.replace("10.0.0.1", "10.0.0.0/24"), false);
+        check(&TAGGED.replace("0x1005", "0x1000/0x1000"), false);
+    }
+
+    #[test]
+    fn packets_without_a_tag_leave_its_priority_open() {
+        check(&TAGGED.replace("vlan_vid=0x1005,vlan_pcp=3,", "vlan_vid=0,"), false);
     }
 
     #[test]
     fn all_twelve_fields_make_an_exact_match() {
-        check(UNTAGGED, true);
-        check(&UNTAGGED.replace("vlan_vid=0,", "vlan_vid=0x1005,vlan_pcp=3,"), true);
-        check(&UNTAGGED.replace("10.0.0.1", "10.0.0.1/255.255.255.255"), true);
-        let icmp = UNTAGGED.replace("ip_proto=6", "ip_proto=1").replace("tcp_src", "icmpv4_type");
+        check(TAGGED, true);
+        check(&TAGGED.replace("10.0.0.1", "10.0.0.1/255.255.255.255"), true);
+        let icmp = TAGGED.replace("ip_proto=6", "ip_proto=1").replace("tcp_src", "icmpv4_type");
         check(&icmp.replace("tcp_dst", "icmpv4_code"), true);
     }
 }

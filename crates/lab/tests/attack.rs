@@ -56,6 +56,7 @@ holds! {
     miss_rule: "miss-rule";
     table_255: "table-255", "--openflow", "1.0";
     exact_priority: "exact-priority", "--openflow", "1.0";
+    untagged_priority: "untagged-priority", "--openflow", "all";
     escape_by_bucket: "escape-by-bucket";
     forge_by_group: "forge-by-group";
     forge_by_table_in_1_0: "forge-by-table", "--openflow", "1.0";

@@ -303,8 +303,10 @@ impl<'a> FlowModView<'a> {
         let (header, mut body) = split(bytes)?;
         let (matching, fields, instructions);
         if is_v10(header, v10::kind::FLOW_MOD)? {
-            matching = MatchBytes::V10(WireMatch::read(&mut body)?);
-            fields = v10::rule::read_flow_mod_fields(&mut body)?;
+            let wire = WireMatch::read(&mut body)?;
+            let read = v10::rule::read_flow_mod_fields(&mut body)?;
+            fields = FlowModFields { priority: wire.rank(read.priority), ..read };
+            matching = MatchBytes::V10(wire);
             v10::action::check(body.clone())?;
             instructions = body.rest();
         } else {
@@ -350,8 +352,10 @@ impl<'a> FlowRemovedView<'a> {
         let (header, mut body) = split(bytes)?;
         let (matching, removed);
         if is_v10(header, v10::kind::FLOW_REMOVED)? {
-            matching = MatchBytes::V10(WireMatch::read(&mut body)?);
-            removed = v10::rule::read_flow_removed_counters(&mut body)?;
+            let wire = WireMatch::read(&mut body)?;
+            let read = v10::rule::read_flow_removed_counters(&mut body)?;
+            removed = FlowRemoved { priority: wire.rank(read.priority), ..read };
+            matching = MatchBytes::V10(wire);
         } else {
             removed = v13::rule::read_flow_removed_counters(&mut body)?;
             matching = MatchBytes::Tlvs(take_checked_tlvs(&mut body)?);

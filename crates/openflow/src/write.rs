@@ -252,7 +252,7 @@ pub fn flow_mod(
     write_message(version, v13::kind::FLOW_MOD, xid, out, |out| {
         if is_v10(version) {
             let fields = FlowModFields { flags: flags_of_v10(fields)?, ..*fields };
-            let untagged = v10::matching::write_from_canonical(match_tlvs, out)?;
+            let untagged = v10::matching::write_from_canonical(match_tlvs, fields.priority, out)?;
             v10::rule::write_flow_mod_fields(&fields, out)?;
             return v10::rule::write_instructions_from_canonical(instructions, untagged, out);
         }

@@ -16,10 +16,8 @@ use crate::pending::{Asked, Sender};
 use crate::refusal::*;
 use crate::rule_table::{Before, Idle, Key, Rule, RulePiece, Selection, key_of, physical_priority, weight};
 use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
-use flow::EXACT_PRIORITY_V10;
 use openflow::Version;
 use openflow::message::*;
-use openflow::v10::has_no_wildcards;
 use std::sync::Arc;
 
 /// Every flag of 1.3.
@@ -42,14 +40,6 @@ impl Wish<'_> {
         Sender::new(self.asker, self.bytes)
     }
 
-    /// The priority that counts: in 1.0, that of an exact match is the highest (1.0, 3.4).
-    pub(crate) fn priority(&self) -> u16 {
-        match self.asker.version {
-            Version::V1_0 if has_no_wildcards(self.bytes) => EXACT_PRIORITY_V10,
-            _ => self.flow_mod.priority,
-        }
-    }
-
     /// The rules that it means. A modify ignores ports and groups (1.3.5, 6.4).
     fn selection(&self) -> Selection<'_> {
         let it = &self.flow_mod;
@@ -57,7 +47,7 @@ impl Wish<'_> {
         let is_strict = matches!(it.command, FLOW_MODIFY_STRICT | FLOW_DELETE_STRICT);
         Selection {
             matching: &it.matching,
-            strict: is_strict.then(|| self.priority()),
+            strict: is_strict.then_some(self.flow_mod.priority),
             cookie: it.cookie,
             cookie_mask: if self.asker.version == Version::V1_0 { 0 } else { it.cookie_mask },
             out_port: if is_delete { it.out_port } else { flow::PortNo::ANY },
@@ -83,7 +73,7 @@ impl VirtualSwitch {
     fn add(&mut self, wish: &Wish<'_>, turn: &mut Turn<'_>) -> Obeyed {
         let it = &wish.flow_mod;
         check_table(it.table_id)?;
-        let priority = wish.priority();
+        let priority = wish.flow_mod.priority;
         let key = key_of(priority, &it.matching);
         if self.is_there(&key, wish) {
             self.install_again(&key, wish, turn);
@@ -211,7 +201,7 @@ impl VirtualSwitch {
         }
         if meant.is_empty() {
             // The actions are checked all the same.
-            return self.lay_out(wish.priority(), &it.matching, &it.instructions).map(|_| ());
+            return self.lay_out(wish.flow_mod.priority, &it.matching, &it.instructions).map(|_| ());
         }
         let mut laid = Vec::with_capacity(meant.len());
         let (before, mut all) = (self.rules.taken(), self.rules.taken());

@@ -70,6 +70,16 @@ pub(super) const TRIES: &[Try] = &[
         .send_with_receipt();
         1
     }),
+    Try::once("untagged-priority", |_, datapath, out| {
+        for port in 1..=PORTS {
+            let rule = out.rule(datapath).priority(50).matching(|m| blocked_echo(m, PortNo(port)));
+            rule.apply(|a| {
+                a.output(PortNo::FLOOD, 0);
+            })
+            .send_with_receipt();
+        }
+        PORTS
+    }),
     Try::once("ignored-field", |_, datapath, out| {
         // 1.0 ignores a port if the match names no protocol.
         flood_instead(out.rule(datapath).matching(|m| {
@@ -115,6 +125,17 @@ fn exact(m: &mut MatchWriter<'_>) {
         .field(Field::IpDscp, 0u8);
     m.field(Field::IpProto, 6u8).field(Field::Ipv4Src, 0x0a09_0001u32).field(Field::Ipv4Dst, 0x0a09_0002u32);
     m.field(Field::TcpSrc, 1u16).field(Field::TcpDst, 2u16);
+}
+
+/// The ports of a switch of the trial.
+const PORTS: u32 = 3;
+
+/// A match with every field that 1.0 has of untagged packets: the pings that the firewall blocks.
+fn blocked_echo(m: &mut MatchWriter<'_>, port: PortNo) {
+    m.field(Field::InPort, port).field(Field::EthDst, 4u64).field(Field::EthSrc, 1u64);
+    m.field(Field::EthType, 0x0800u16).field(Field::VlanVid, 0u16).field(Field::IpDscp, 0u8);
+    m.field(Field::IpProto, 1u8).field(Field::Ipv4Src, SOURCE).field(Field::Ipv4Dst, DESTINATION);
+    m.field(Field::Icmpv4Type, 8u8).field(Field::Icmpv4Code, 0u8);
 }
 
 /// Forwards the packets that the firewall blocks.

@@ -3,12 +3,14 @@
 //! Version 1.0 has twelve fields at fixed places, each with a wildcard bit or, for IPv4 addresses, a prefix. Their
 //! meaning depends on `dl_type` and `nw_proto`. A field without its prerequisite is ignored when it is read, as the
 //! specification requires. It is refused when it is written, because it would silently match more.
+//!
+//! In 1.0, a match without wildcards is above all others, whatever its rule's priority (3.4). The priorities of 1.3 count here. So a rule without
+//! wildcards is read with the highest priority. One with a lower priority is written with a wildcard, if there is one that changes no meaning.
 
 use flow::canonical::{MatchWriter, UsualFields, match_tlvs};
-use flow::{BadInput, Field, Match, MatchEntry, PortNo};
+use flow::{BadInput, EXACT_PRIORITY_V10, Field, Match, MatchEntry, PortNo};
 
 use crate::error::Unwritable;
-use crate::header::HEADER_LEN;
 use crate::wire::{Reader, Writer};
 
 /// `ofp_flow_wildcards`.
@@ -39,6 +41,8 @@ mod wildcard {
         | 32 << NW_DST_SHIFT
         | DL_VLAN_PCP
         | NW_TOS;
+    /// Every bit of `ofp_flow_wildcards`.
+    pub const ANY: u32 = (1 << 22) - 1;
 }
 
 /// OFP_VLAN_NONE: packets without a VLAN tag.
@@ -127,6 +131,27 @@ impl WireMatch {
     #[inline]
     const fn has(&self, bit: u32) -> bool {
         self.wildcards & bit == 0
+    }
+
+    pub(crate) fn to_match(self) -> Match {
+        let mut matching = Match::any();
+        self.say(|field, value, mask| matching.put(MatchEntry::Field { field, value, mask }));
+        matching
+    }
+
+    /// The priority that counts for a rule with this match: a match without wildcards is above all others (1.0, 3.4).
+    pub(crate) const fn rank(&self, priority: u16) -> u16 {
+        if self.wildcards & wildcard::ANY == 0 { EXACT_PRIORITY_V10 } else { priority }
+    }
+
+    /// The match for a rule of this priority. Packets without a tag have no tag's priority, so a wildcard for that changes no meaning. With it, a
+    /// rule that has all other fields keeps a priority below the highest.
+    #[inline]
+    const fn ranked(mut self, priority: u16) -> WireMatch {
+        if priority != EXACT_PRIORITY_V10 && self.wildcards == 0 && self.dl_vlan == VLAN_NONE {
+            self.wildcards = wildcard::DL_VLAN_PCP;
+        }
+        self
     }
 
     /// The transport protocol, if the match is for IPv4 and has it.
@@ -229,10 +254,7 @@ impl WireMatch {
 }
 
 pub(crate) fn read(body: &mut Reader<'_>) -> Result<Match, BadInput> {
-    let mut matching = Match::any();
-    let wire = WireMatch::read(body)?;
-    wire.say(|field, value, mask| matching.put(MatchEntry::Field { field, value, mask }));
-    Ok(matching)
+    WireMatch::read(body).map(WireMatch::to_match)
 }
 
 /// Appends the fields as canonical TLVs, without building a [`Match`].
@@ -246,8 +268,14 @@ pub(crate) fn write_as_tlvs(wire: &WireMatch, out: &mut Vec<u8>) {
     });
 }
 
-#[inline]
+/// Writes a match that has no priority: that of a request.
 pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+    write_of_rule(matching, EXACT_PRIORITY_V10, out)
+}
+
+/// Writes the match of a rule of this priority.
+#[inline]
+pub(crate) fn write_of_rule(matching: &Match, priority: u16, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     let mut wanted = Wanted::new();
     for entry in matching.entries() {
         match entry {
@@ -255,13 +283,17 @@ pub(crate) fn write(matching: &Match, out: &mut Writer<'_>) -> Result<(), Unwrit
             MatchEntry::Unknown { header, .. } => return Err(unknown_field(*header)),
         }
     }
-    out.bytes(&wanted.finish()?.to_bytes());
+    out.bytes(&wanted.finish()?.ranked(priority).to_bytes());
     Ok(())
 }
 
-/// Writes a match from canonical TLVs. Allocates only the text of an error. Returns whether the match is for packets
+/// Writes the match of a rule of this priority from canonical TLVs. Allocates only the text of an error. Returns whether the match is for packets
 /// without a VLAN tag, which decides what actions of 1.0 can express.
-pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<bool, Unwritable> {
+pub(crate) fn write_from_canonical(
+    tlvs: &[u8],
+    priority: u16,
+    out: &mut Writer<'_>,
+) -> Result<bool, Unwritable> {
     if let Some(wire) = of_usual_fields(tlvs) {
         out.bytes(&wire.to_bytes());
         return Ok(false);
@@ -275,7 +307,7 @@ pub(crate) fn write_from_canonical(tlvs: &[u8], out: &mut Writer<'_>) -> Result<
         };
         wanted.field(field, value, tlv.mask())?;
     }
-    let wire = wanted.finish()?;
+    let wire = wanted.finish()?.ranked(priority);
     out.bytes(&wire.to_bytes());
     Ok(wire.has(wildcard::DL_VLAN) && wire.dl_vlan == VLAN_NONE)
 }
@@ -297,15 +329,6 @@ fn of_usual_fields(tlvs: &[u8]) -> Option<WireMatch> {
         dl_type: eth_type.unwrap_or_default(),
         ..WireMatch::default()
     })
-}
-
-/// Whether the match of a flow mod of 1.0 has no wildcard bits, whatever kind of packet it is for. `flow_mod` includes
-/// the header. Open vSwitch uses these bits, not their meaning.
-pub fn has_no_wildcards(flow_mod: &[u8]) -> bool {
-    /// Every bit of `ofp_flow_wildcards`.
-    const ANY: u32 = (1 << 22) - 1;
-    let wildcards = flow_mod.get(HEADER_LEN..).and_then(|body| body.first_chunk::<4>());
-    wildcards.is_some_and(|bits| u32::from_be_bytes(*bits) & ANY == 0)
 }
 
 /// Whether a match is for packets without a VLAN tag.
@@ -495,7 +518,7 @@ impl Wanted {
         }
         if value & VLAN_PRESENT == 0 {
             wire.dl_vlan = VLAN_NONE;
-            // The priority is ignored then. A wildcard for it would make an exact match inexact.
+            // The priority is ignored then. A wildcard for it makes an exact match inexact: `ranked` decides that.
             wire.wildcards &= !wildcard::DL_VLAN_PCP;
         } else if mask == Field::VlanVid.full_mask() {
             let [.., high, low] = value.to_be_bytes();
@@ -513,79 +536,4 @@ impl Wanted {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Fields of the usual kind, with values that 1.0 has and that it has not, and now and then one of another kind.
-    fn some_fields() -> impl Strategy<Value = Vec<(Field, u64)>> {
-        let fields = vec![Field::InPort, Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanPcp];
-        let value = prop_oneof![0..70_000u64, 0xffff_fef0..=0xffff_ffffu64, any::<u64>()];
-        proptest::collection::vec((proptest::sample::select(fields), value), 0..5)
-    }
-
-    /// Untagged TCP, with a port, both addresses and all that 1.0 can say of it.
-    const ALL_TWELVE: [(Field, u128); 11] = [
-        (Field::InPort, 1),
-        (Field::EthDst, 2),
-        (Field::EthSrc, 3),
-        (Field::EthType, 0x800),
-        (Field::VlanVid, 0),
-        (Field::IpDscp, 5),
-        (Field::IpProto, 6),
-        (Field::Ipv4Src, 7),
-        (Field::Ipv4Dst, 8),
-        (Field::TcpSrc, 9),
-        (Field::TcpDst, 10),
-    ];
-
-    proptest! {
-        #[test]
-        fn a_match_is_exact_if_it_is_written_without_wildcards(
-            named in 0u16..1 << 11,
-            all in any::<bool>(),
-            tag in proptest::sample::select(vec![None, Some(None), Some(Some(3u128))]),
-            prefix in prop_oneof![Just(32u32), 1u32..=32],
-        ) {
-            let is_named = |at: usize| all || named >> at & 1 == 1;
-            let mut rule = Match::any();
-            let fields = ALL_TWELVE.iter().enumerate().filter(|(at, _)| is_named(*at));
-            fields.for_each(|(_, (field, value))| rule.set(*field, *value));
-            if let Some(priority) = tag {
-                rule.set(Field::VlanVid, VLAN_PRESENT | 7);
-                priority.into_iter().for_each(|priority| rule.set(Field::VlanPcp, priority));
-            }
-            if rule.get(Field::Ipv4Dst).is_some() {
-                rule.set_masked(Field::Ipv4Dst, 8, (u32::MAX << (32 - prefix)).into());
-            }
-            let mut out = vec![0; HEADER_LEN];
-            if write(&rule, &mut Writer { out: &mut out }).is_ok() {
-                prop_assert_eq!(has_no_wildcards(&out), flow::is_exact_in_v10(&rule), "{:?}", rule);
-            }
-        }
-
-        #[test]
-        fn the_short_way_says_what_the_general_way_says(fields in some_fields(), cut in 0..3usize) {
-            let mut tlvs = Vec::new();
-            let mut writer = MatchWriter::new(&mut tlvs);
-            for (field, value) in &fields {
-                writer.field(*field, u128::from(*value));
-            }
-            tlvs.truncate(tlvs.len().saturating_sub(cut * 3));
-            let mut wanted = Wanted::new();
-            let general = match_tlvs(&tlvs).try_for_each(|tlv| {
-                let tlv = tlv.ok()?;
-                wanted.field(tlv.field()?, tlv.value()?, tlv.mask()).ok()
-            });
-            let general = general.and_then(|()| wanted.finish().ok()).map(WireMatch::to_bytes);
-            let short = of_usual_fields(&tlvs).map(WireMatch::to_bytes);
-            prop_assert!(short.is_none() || short == general, "{short:?} and {general:?}");
-            if cut == 0 {
-                let is_again = |at: usize| fields[..at].iter().any(|(field, _)| *field == fields[at].0);
-                let usual = fields.iter().all(|(field, _)| *field != Field::VlanPcp)
-                    && !(0..fields.len()).any(is_again);
-                prop_assert_eq!(short.is_some(), usual && general.is_some());
-            }
-        }
-    }
-}
+mod tests;

@@ -13,7 +13,6 @@ mod statistics;
 mod stats_message;
 mod switch;
 
-pub use matching::has_no_wildcards;
 pub(crate) use packet::{NO_COOKIE, is_untagged, take_packet_out, write_packet_out_with};
 
 use flow::{BadInput, PortNo};
@@ -159,7 +158,7 @@ fn write_vendor(message: &Experimenter, out: &mut Writer<'_>) -> Result<(), Unwr
 /// 1.0 cannot express the match: an unknown field, a mask that is not a prefix, or a field without its prerequisite.
 /// Nothing is appended then.
 pub fn write_match_from_canonical(tlvs: &[u8], out: &mut Vec<u8>) -> Result<(), Unwritable> {
-    all_or_nothing(out, |out| matching::write_from_canonical(tlvs, out).map(|_| ()))
+    all_or_nothing(out, |out| matching::write_from_canonical(tlvs, flow::EXACT_PRIORITY_V10, out).map(|_| ()))
 }
 
 /// Appends actions of 1.0 from canonical instructions. `untagged`: the rule is for packets without a VLAN tag; only

@@ -5,7 +5,8 @@
 use flow::canonical::instructions_raw;
 use flow::{BadInput, Instruction, Match, PortNo};
 
-use super::{action, matching, port_number, read_port_number};
+use super::matching::{self, WireMatch};
+use super::{action, port_number, read_port_number};
 use crate::error::{BAD_FLOW_COMMAND, BAD_FLOW_FLAGS, Unwritable, bad};
 use crate::message::{
     FLOW_ADD, FLOW_DELETE, FLOW_DELETE_STRICT, FlowMod, FlowModFields, FlowRemoved, GROUP_ANY, TABLE_ALL,
@@ -49,9 +50,10 @@ pub(crate) fn read_flow_mod_fields(body: &mut Reader<'_>) -> Result<FlowModField
 }
 
 pub(super) fn read_flow_mod(mut body: Reader<'_>) -> Result<FlowMod, BadInput> {
-    let matching = matching::read(&mut body)?;
-    let fields = read_flow_mod_fields(&mut body)?;
-    Ok(fields.with(matching, read_instructions(body)?))
+    let matching = WireMatch::read(&mut body)?;
+    let mut fields = read_flow_mod_fields(&mut body)?;
+    fields.priority = matching.rank(fields.priority);
+    Ok(fields.with(matching.to_match(), read_instructions(body)?))
 }
 
 /// Reads actions to the end of `body` as instructions of 1.3: one apply-actions, or none if there are no actions.
@@ -101,7 +103,7 @@ pub(crate) fn write_flow_mod_fields(fields: &FlowModFields, out: &mut Writer<'_>
 }
 
 pub(super) fn write_flow_mod(flow_mod: &FlowMod, out: &mut Writer<'_>) -> Result<(), Unwritable> {
-    matching::write(&flow_mod.matching, out)?;
+    matching::write_of_rule(&flow_mod.matching, flow_mod.priority, out)?;
     write_flow_mod_fields(&flow_mod.fields(), out)?;
     write_instructions(&flow_mod.instructions, matching::is_untagged(&flow_mod.matching), out)
 }
@@ -165,10 +167,11 @@ fn only_apply_actions(what: &'static str) -> Unwritable {
 }
 
 pub(super) fn read_flow_removed(mut body: Reader<'_>) -> Result<FlowRemoved, BadInput> {
-    let matching = matching::read(&mut body)?;
+    let matching = WireMatch::read(&mut body)?;
     let removed = read_flow_removed_counters(&mut body)?;
     body.end()?;
-    Ok(FlowRemoved { matching, ..removed })
+    let priority = matching.rank(removed.priority);
+    Ok(FlowRemoved { matching: matching.to_match(), priority, ..removed })
 }
 
 /// Reads the fields after the match. The match stays empty.
@@ -197,7 +200,7 @@ pub(crate) fn read_flow_removed_counters(body: &mut Reader<'_>) -> Result<FlowRe
 
 /// Leaves out the table and the hard time-out, which 1.0 has no place for.
 pub(super) fn write_flow_removed(removed: &FlowRemoved, out: &mut Writer<'_>) -> Result<(), Unwritable> {
-    matching::write(&removed.matching, out)?;
+    matching::write_of_rule(&removed.matching, removed.priority, out)?;
     out.u64(removed.cookie).u16(removed.priority).u8(removed.reason).zeros(1);
     out.u32(removed.duration_s).u32(removed.duration_ns).u16(removed.idle_timeout_s).zeros(2);
     out.u64(removed.packet_count).u64(removed.byte_count);

@@ -2,7 +2,8 @@
 
 use flow::BadInput;
 
-use super::{matching, port_number, read_port_number, rule};
+use super::matching::{self, WireMatch};
+use super::{port_number, read_port_number, rule};
 use crate::error::Unwritable;
 use crate::message::{AggregateStats, FlowStats, PortStats, QueueStats, TableStats};
 use crate::wire::{Reader, Writer};
@@ -17,9 +18,9 @@ pub(super) fn read_flow(body: &mut Reader<'_>) -> Result<FlowStats, BadInput> {
     flow.skip(2)?;
     let table_id = flow.u8("table_id")?;
     flow.skip(1)?;
-    let matching = matching::read(&mut flow)?;
+    let matching = WireMatch::read(&mut flow)?;
     let (duration_s, duration_ns) = (flow.u32("duration_sec")?, flow.u32("duration_nsec")?);
-    let priority = flow.u16("priority")?;
+    let priority = matching.rank(flow.u16("priority")?);
     let (idle_timeout_s, hard_timeout_s) = (flow.u16("idle_timeout")?, flow.u16("hard_timeout")?);
     flow.skip(6)?;
     Ok(FlowStats {
@@ -33,7 +34,7 @@ pub(super) fn read_flow(body: &mut Reader<'_>) -> Result<FlowStats, BadInput> {
         cookie: flow.u64("cookie")?,
         packet_count: flow.u64("packet_count")?,
         byte_count: flow.u64("byte_count")?,
-        matching,
+        matching: matching.to_match(),
         instructions: rule::read_instructions(flow)?,
     })
 }
@@ -42,7 +43,7 @@ pub(super) fn read_flow(body: &mut Reader<'_>) -> Result<FlowStats, BadInput> {
 pub(super) fn write_flow(flow: &FlowStats, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     let length = out.length_after(0);
     out.zeros(2).u8(flow.table_id).zeros(1);
-    matching::write(&flow.matching, out)?;
+    matching::write_of_rule(&flow.matching, flow.priority, out)?;
     out.u32(flow.duration_s).u32(flow.duration_ns).u16(flow.priority);
     out.u16(flow.idle_timeout_s).u16(flow.hard_timeout_s).zeros(6);
     out.u64(flow.cookie).u64(flow.packet_count).u64(flow.byte_count);

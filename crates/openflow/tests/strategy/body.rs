@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::language::{actions, any_match, instructions, matching, port};
+use super::language::{actions, any_match, instructions, matching, port, read_priority};
 use super::statistics::{reply, request};
 
 pub fn data() -> impl Strategy<Value = Vec<u8>> {
@@ -229,6 +229,7 @@ pub fn flow_mod(version: Version) -> impl Strategy<Value = FlowMod> {
         move |(numbers, out_port, matching, instructions)| {
             let ([cookie, cookie_mask], table_id, command, shorts, [buffer_id, out_group], flags) = numbers;
             let [idle_timeout_s, hard_timeout_s, priority] = shorts;
+            let priority = read_priority(version, &matching, priority);
             let fields = FlowModFields {
                 cookie,
                 cookie_mask,
@@ -256,6 +257,7 @@ fn flow_removed(version: Version) -> impl Strategy<Value = FlowRemoved> {
     (any::<[u64; 3]>(), any::<[u32; 2]>(), any::<[u16; 3]>(), any::<[u8; 2]>(), matching(version)).prop_map(
         move |([cookie, packet_count, byte_count], [duration_s, duration_ns], shorts, bytes, matching)| {
             let [priority, idle_timeout_s, hard_timeout_s] = shorts;
+            let priority = read_priority(version, &matching, priority);
             let is_v10 = version == Version::V1_0;
             FlowRemoved {
                 matching,

@@ -141,6 +141,12 @@ pub fn match_of_v10() -> impl Strategy<Value = Match> {
 }
 
 /// Any match of a version.
+/// The priority with which a rule is read: 1.0 has one for all matches without wildcards.
+pub fn read_priority(version: Version, matching: &Match, priority: u16) -> u16 {
+    let is_exact = version == Version::V1_0 && flow::is_exact_in_v10(matching);
+    if is_exact { flow::EXACT_PRIORITY_V10 } else { priority }
+}
+
 pub fn matching(version: Version) -> BoxedStrategy<Match> {
     if version == Version::V1_0 { match_of_v10().boxed() } else { any_match().boxed() }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::body::{bands, buckets, data, port_description, text};
-use super::language::{instructions, matching, port};
+use super::language::{instructions, matching, port, read_priority};
 
 fn flow_request(version: Version) -> impl Strategy<Value = FlowStatsRequest> {
     (any::<u8>(), port(version), any::<u32>(), any::<[u64; 2]>(), matching(version)).prop_map(
@@ -121,6 +121,7 @@ fn flow(version: Version) -> impl Strategy<Value = FlowStats> {
     (numbers, matching(version), instructions(version)).prop_map(move |(numbers, matching, instructions)| {
         let (table_id, [duration_s, duration_ns], shorts, [cookie, packet_count, byte_count]) = numbers;
         let [priority, idle_timeout_s, hard_timeout_s, flags] = shorts;
+        let priority = read_priority(version, &matching, priority);
         FlowStats {
             table_id,
             duration_s,

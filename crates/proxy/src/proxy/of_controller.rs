@@ -5,7 +5,7 @@
 use flow::ErrorCode;
 use openflow::message::*;
 use openflow::view::PacketOutView;
-use openflow::{Body, Header, Message, Version};
+use openflow::{Body, Header, Message};
 use profile::MessageType;
 use profile::model::{self, Input, Packet};
 
@@ -114,16 +114,12 @@ impl Proxy {
     }
 
     fn hear_flow_mod(&self, message: &[u8]) -> Heard {
-        let Ok(Message { version, body: Body::FlowMod(mut flow_mod), .. }) = Message::decode(message) else {
+        let Ok(Message { body: Body::FlowMod(mut flow_mod), .. }) = Message::decode(message) else {
             // The proxy cannot read it. The switch says why.
             return Heard::plain(MessageType::Other);
         };
         if let Some(error) = self.refusal_of_meter(&flow_mod) {
             return Heard::refused(error);
-        }
-        // An exact match of 1.0 has a priority above all others (1.0, 3.4).
-        if version == Version::V1_0 && openflow::v10::has_no_wildcards(message) {
-            flow_mod.priority = flow::EXACT_PRIORITY_V10;
         }
         let (kind, rule) = self.model_rule(&flow_mod);
         let packet = match kind {

@@ -46,8 +46,7 @@ impl Switch {
         self.hear(controller, Heard { message, bytes: None }, now, effects);
     }
 
-    /// Processes a controller's message with its original bytes. An error repeats these bytes. In 1.0, they also show
-    /// whether a match is exact.
+    /// Processes a controller's message with its original bytes. An error repeats these bytes.
     pub fn on_received(
         &mut self,
         controller: ControllerId,
@@ -381,14 +380,9 @@ impl Heard<'_> {
         bytes[..bytes.len().min(ERROR_DATA_BYTES)].to_vec()
     }
 
-    /// The flow mod with the highest priority, if it is of 1.0 and its match is exact (1.0, 3.4 and 5.3.3). As with
-    /// Open vSwitch, only the wildcards decide, even if the kind of packet has no such field.
+    /// The flow mod with the highest priority, if it is of 1.0 and its match is exact (1.0, 3.4 and 5.3.3). One that came as bytes has it already.
     pub(super) fn ranked(self, wanted: &FlowMod) -> Option<FlowMod> {
-        let is_exact = || match self.bytes {
-            Some(bytes) => openflow::v10::has_no_wildcards(bytes),
-            None => flow::is_exact_in_v10(&wanted.matching),
-        };
-        let is_ranked = self.message.version == Version::V1_0 && is_exact();
+        let is_ranked = self.message.version == Version::V1_0 && flow::is_exact_in_v10(&wanted.matching);
         is_ranked.then(|| FlowMod { priority: flow::EXACT_PRIORITY_V10, ..wanted.clone() })
     }
 }

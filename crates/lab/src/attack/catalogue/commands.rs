@@ -223,6 +223,13 @@ pub(super) const IDENTITY: &[Case] = &[
         Must::BeRefused,
     )
     .on(V10),
+    Case::app(
+        Family::Identity,
+        "untagged-priority",
+        "opens what the firewall blocks by a match of all fields, which 1.0 might put above all others",
+        LOW,
+        Must::HoldOff,
+    ),
     usual(
         Family::Identity,
         "ignored-field",
