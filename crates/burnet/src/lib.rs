@@ -22,6 +22,7 @@ pub mod network_file;
 pub mod new_app;
 pub mod ofp;
 pub mod services;
+pub mod slice_admission;
 pub mod slice_choices;
 pub mod slice_links;
 pub mod slice_memory;

@@ -8,6 +8,7 @@
 
 use crate::slice_links;
 use audit::AuditSettings;
+use config::slices::Slice;
 use config::{AppGrant, Config, ServiceShare};
 use monitor::{AppRole, AppSource, AppSpec, Duty, Regions, ZoneKind};
 use node::now_unix_ms;
@@ -333,11 +334,18 @@ pub fn named(name: &str) -> Option<&'static Service> {
 /// # Errors
 /// A slice that cannot run: a sentence that names it.
 pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
-    let slices = crate::slices::admitted(config)?;
+    with_slices(config, &crate::slices::admitted(config)?)
+}
+
+/// The same with these slices, which have the links that were chosen for them.
+///
+/// # Errors
+/// A slice that cannot run: a sentence that names it.
+pub fn with_slices(config: &Config, slices: &[Slice]) -> Result<Vec<AppSpec>, String> {
     let services = SERVICES.iter().filter_map(|service| Some(spec(service, (service.need)(config)?)));
     let mut specs: Vec<AppSpec> = services.collect();
-    slice_links::add_to(&mut specs, &slices, slice_links::has_service(config));
-    specs.extend(crate::slices::wanted(config, &slices)?);
+    slice_links::add_to(&mut specs, slices, slice_links::has_service(config));
+    specs.extend(crate::slices::wanted(config, slices)?);
     Ok(specs)
 }
 
@@ -357,6 +365,7 @@ fn spec(service: &Service, need: Need) -> AppSpec {
         regions: Regions { writes_bytes: shared_bytes, reads: Vec::new() },
         packaged: false,
         paused: false,
+        waits: false,
     }
 }
 

@@ -85,20 +85,33 @@ pub fn wanted(config: &Config, slices: &[Slice]) -> Result<Vec<AppSpec>, String>
         NodeServices { labels: crate::services::has_labels(config), links: slice_links::has_service(config) };
     let state = config.node.state.as_deref();
     let paused = slice_pauses::read(state);
+    let may_wait = judged_by_view(config);
     let spec = |slice: &Slice| {
-        let spec = spec(slice, node, state)?;
+        let spec = spec(slice, node, state, may_wait)?;
         Ok(AppSpec { paused: paused.contains(&slice.name), ..spec })
     };
     slices.iter().map(spec).collect()
 }
 
-/// The slices with the links that were chosen for them, now or before. Without a description of the network, nobody can judge them.
+/// Whether the node judges its slices by its network view, as soon as that has what they name.
+pub fn judged_by_view(config: &Config) -> bool {
+    let has = |name, needs| matches!(config.network_share(name, needs), Ok(Some(_)));
+    config.node.network_description.is_none()
+        && has(discovery_contract::SERVICE, discovery::NEEDS)
+        && has(northbound_contract::SERVICE, northbound::NEEDS)
+}
+
+/// The slices with the links that were chosen for them, now or before. Without a description of the network, a start judges none.
 ///
 /// # Errors
 /// The description is wrong, or the first slice that does not fit: a sentence.
 pub fn admitted(config: &Config) -> Result<Cow<'_, [Slice]>, String> {
     let Some(file) = config.node.network_description.as_ref().filter(|_| !config.slices.is_empty()) else {
-        return Ok(Cow::Borrowed(&config.slices));
+        return Ok(match judged_by_view(config) {
+            true => slice_choices::enter(&config.slices, &slice_choices::read(config.node.state.as_deref()))
+                .into(),
+            false => Cow::Borrowed(&config.slices),
+        });
     };
     let description = described_in(file).map_err(|why| why.to_string())?;
     let of_file = |why: String| format!("{}: {why}", file.display());
@@ -125,7 +138,8 @@ pub fn chosen_links(config: &Config) -> Choices {
     };
     let chosen = config.slices.iter().filter(|slice| slice.needs_links());
     let choice = |name: &str| {
-        let settings = config.apps.iter().filter_map(settings_of).find(|it| it.name == name)?;
+        let chosen = config.apps.iter().filter(|app| !app.waits);
+        let settings = chosen.filter_map(settings_of).find(|it| it.name == name)?;
         // Links are the same in each zone.
         let links = settings.plan(abi::ZoneId(1)).physical_links();
         Some((name.to_owned(), links.into_iter().map(link).collect()))
@@ -133,12 +147,11 @@ pub fn chosen_links(config: &Config) -> Choices {
     chosen.filter_map(|slice| choice(&slice.name)).collect()
 }
 
-fn spec(slice: &Slice, node: NodeServices, state: Option<&Path>) -> Result<AppSpec, String> {
+/// `may_wait`: if links must be chosen for the slice, it gets a zone that does not run yet.
+fn spec(slice: &Slice, node: NodeServices, state: Option<&Path>, may_wait: bool) -> Result<AppSpec, String> {
     let of_slice = |why: String| format!("slice {}: {why}", slice.name);
-    if slice.needs_links() {
-        return Err(of_slice(
-            "it names VNICs at several switches, and no links: write the links that `burnet slice plan` chooses, or name the network's description as node.network_description".to_owned(),
-        ));
+    if slice.needs_links() && !may_wait {
+        return Err(of_slice(NO_LINKS.to_owned()));
     }
     let address = |controller: &config::slices::Controller| {
         controller.address().ok_or_else(|| {
@@ -188,8 +201,13 @@ fn spec(slice: &Slice, node: NodeServices, state: Option<&Path>) -> Result<AppSp
         regions: Regions::default(),
         packaged: false,
         paused: false,
+        waits: slice.needs_links(),
     })
 }
+
+/// Why a slice cannot run on a node that knows nothing of its network.
+const NO_LINKS: &str = "it names VNICs at several switches, and no links: write the links that `burnet slice plan` chooses. Or add \
+                        [network] to burnet.toml, so that the node finds its network, or name its description as node.network_description";
 
 /// The contents of the files. The process of the slice cannot read them itself.
 fn tls(files: &SliceTls) -> Result<TlsSettings, String> {
@@ -417,7 +435,7 @@ mod tests {
     fn a_slice_with_addresses_is_granted_those_between_switches() {
         let text = "[slice.red]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'address'\nprefix = '10.7.0.0/24'\n\
                     addresses = '10.0.0.0/24'\nports = ['s1:3']\nhosts = { '10.0.0.1' = 's1:1' }\n";
-        let spec = spec(&config(text).slices[0], NodeServices::default(), None).unwrap();
+        let spec = spec(&config(text).slices[0], NodeServices::default(), None, false).unwrap();
         let settings: SliceSettings = serde_json::from_value(Value::Object(spec.settings.clone())).unwrap();
         assert_eq!(settings.plan(abi::ZoneId(1)).isolation, config(text).slices[0].plan().unwrap().isolation);
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
@@ -473,7 +491,7 @@ mod tests {
     fn a_slice_of_all_packets_is_granted_them() {
         let text = "[slice.all]\ncontrollers = ['127.0.0.1:1']\nisolation = 'flowspace'\nmatches = ['arp', '']\n\
                     ports = ['s1:1', 's1:2']\nown_ports = ['s2:3']\n";
-        let spec = spec(&config(text).slices[0], NodeServices::default(), None).unwrap();
+        let spec = spec(&config(text).slices[0], NodeServices::default(), None, false).unwrap();
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
         for (switch, ports, own) in
             [(1, vec![PortNo(1), PortNo(2)], None), (2, vec![PortNo(3)], Some(vec![PortNo(3)]))]
@@ -491,7 +509,7 @@ mod tests {
     fn an_observer_is_granted_no_change() {
         let text = "[slice.eye]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'flowspace'\nmatches = ['ip']\n\
                     read_only = true\nports = ['s1:1']\n";
-        let spec = spec(&config(text).slices[0], NodeServices::default(), None).unwrap();
+        let spec = spec(&config(text).slices[0], NodeServices::default(), None, false).unwrap();
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
         assert!(grant.holds(kernel::Capability::PacketIn));
         assert!(!grant.holds(kernel::Capability::PacketOut) && !grant.holds(kernel::Capability::RuleWrite));

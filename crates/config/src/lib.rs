@@ -719,6 +719,7 @@ fn app_spec(
         regions: Regions { writes_bytes: 0, reads: grant.capabilities.shared_tables() },
         packaged: false,
         paused: false,
+        waits: false,
     };
     Ok((spec, table.granted_by))
 }

@@ -27,6 +27,12 @@ pub const APP_NAME_BYTES_MAX: usize = 64;
 /// Why an app that is paused does not run: the reason of its last end.
 pub const PAUSED: &str = "the operator paused it";
 
+/// Why an app that waits does not run: the reason of its last end.
+pub const WAITS: &str = "it waits for the network";
+
+/// The maximum length of a note, in bytes. A longer one is cut.
+pub const NOTE_BYTES_MAX: usize = 240;
+
 /// The type of an app's zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -128,6 +134,9 @@ pub struct AppSpec {
     /// The operator has paused it: it does not run until a configuration says otherwise.
     #[serde(default)]
     pub paused: bool,
+    /// What it needs of the network is not there yet: it does not run until a configuration says otherwise.
+    #[serde(default)]
+    pub waits: bool,
 }
 
 /// The sizes that shared memory can have, in bytes.
@@ -233,6 +242,9 @@ pub struct AppStatus {
     pub pid: Option<u32>,
     /// Its last end.
     pub last_end: Option<Ending>,
+    /// What holds of it now, and what an operator can change: at most [`NOTE_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The parts of its sandbox and limits that this machine does not enforce, at most [`NOT_ENFORCED_MAX`].
     #[serde(default)]
     pub not_enforced: Vec<NotEnforced>,
@@ -442,6 +454,7 @@ mod tests {
             regions: Default::default(),
             packaged: false,
             paused: false,
+            waits: false,
         }
     }
 
@@ -523,6 +536,7 @@ mod tests {
             generation: u64::MAX,
             pid: Some(u32::MAX),
             last_end: Some(ending()),
+            note: Some("\"".repeat(NOTE_BYTES_MAX)),
             not_enforced: vec![
                 NotEnforced::new("", "\"".repeat(NOT_ENFORCED_BYTES_MAX / NOT_ENFORCED_MAX));
                 NOT_ENFORCED_MAX

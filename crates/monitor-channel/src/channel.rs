@@ -25,8 +25,8 @@ use zone::sandbox::LISTEN_MAX;
 /// through a memory file.
 pub const DATAGRAM_BYTES_MAX: usize = 192 << 10;
 
-/// The maximum length of a message in bytes. The largest is the status of all apps, at most about three kilobytes each.
-pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// The maximum length of a message in bytes. The largest is the status of all apps, at most four and a half kilobytes each.
+pub const MESSAGE_BYTES_MAX: usize = 5 << 20;
 
 /// The maximum number of descriptors with one message: the ports of one zone, the sockets on which it listens, and its region.
 pub const MESSAGE_FDS_MAX: usize = WORKERS_MAX as usize * PORT_FDS + LISTEN_MAX + 1;

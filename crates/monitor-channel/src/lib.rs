@@ -20,8 +20,8 @@ pub mod usage;
 
 pub use app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Duty, Ending,
-    KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, Regions,
-    SETTINGS_BYTES_MAX, Verb, ZoneKind, check_app_name, check_specs, legible, steers,
+    KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, NOTE_BYTES_MAX, PlanError, REASON_BYTES_MAX,
+    Regions, SETTINGS_BYTES_MAX, Verb, WAITS, ZoneKind, check_app_name, check_specs, legible, steers,
 };
 pub use slices::{SlicesChange, SlicesWanted};
 pub use usage::{LINE_BYTES_MAX, LINES_PER_S_MAX, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};

@@ -14,6 +14,9 @@ pub struct SlicesChange {
     pub wanted: SlicesWanted,
     /// Whether it is only checked, and nothing changes.
     pub dry_run: bool,
+    /// Whether slices are applied that do not fit into the network.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// The slices that a node shall have.
@@ -30,6 +33,8 @@ pub enum SlicesWanted {
     Paused(String),
     /// The same, with this one resumed.
     Resumed(String),
+    /// The same, judged by the network as it is now. Nothing is read again.
+    Judged,
 }
 
 impl fmt::Display for SlicesChange {
@@ -43,6 +48,7 @@ impl fmt::Display for SlicesChange {
             SlicesWanted::OfConfiguration => f.write_str("the slices of the configuration"),
             SlicesWanted::Paused(slice) => write!(f, "pause the slice {slice:?}"),
             SlicesWanted::Resumed(slice) => write!(f, "resume the slice {slice:?}"),
+            SlicesWanted::Judged => f.write_str("judge the slices"),
         }
     }
 }

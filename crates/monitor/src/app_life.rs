@@ -20,7 +20,7 @@
 
 mod reconfiguring;
 
-use crate::app::{AppRole, AppSpec, AppStatus, PAUSED, Verb, ZoneKind};
+use crate::app::{AppRole, AppSpec, AppStatus, NOTE_BYTES_MAX, PAUSED, Verb, WAITS, ZoneKind, legible};
 use crate::app_phase::{AfterStop, Phase};
 use crate::backoff::{Backoff, RestartDecision, RestartPolicy};
 use crate::enforcement::Enforcement;
@@ -77,6 +77,8 @@ pub(crate) struct AppLife {
     attached: bool,
     backoff: Backoff,
     last_end: Option<PastEnd>,
+    /// What holds of it now, for the operator.
+    note: Option<String>,
     /// What this generation's zone does not enforce.
     enforcement: Enforcement,
     /// The number of the last verification.
@@ -101,6 +103,7 @@ impl AppLife {
             attached: false,
             backoff: Backoff::new(policy),
             last_end: None,
+            note: None,
             enforcement: Enforcement::default(),
             check: 0,
             wondered: false,
@@ -236,6 +239,13 @@ impl AppLife {
             }
             Verb::Restart | Verb::Start if self.spec.paused => {
                 self.say(Severity::Warn, "is paused, and does not start until it is resumed", out);
+            }
+            Verb::Restart | Verb::Start if self.spec.waits => {
+                self.say(
+                    Severity::Warn,
+                    "starts as soon as the network has what it needs, and not before",
+                    out,
+                );
             }
             // The package of a refused app may have changed.
             Verb::Restart | Verb::Start if self.is_refused() => {
@@ -401,8 +411,23 @@ impl AppLife {
             generation: self.generation,
             pid: self.pid,
             last_end: self.last_end.as_ref().map(ending),
+            note: self.note.clone(),
             not_enforced: self.enforcement.gaps().to_vec(),
             listens: self.spec.sandbox.net.listen.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// What holds of it now. The operator gets a line if that is new, or is over.
+    pub(crate) fn noted(&mut self, note: Option<&str>, severity: Severity, out: &mut Vec<Reaction>) {
+        let note = note.map(|text| legible(text, NOTE_BYTES_MAX));
+        let before = std::mem::replace(&mut self.note, note);
+        if before == self.note {
+            return;
+        }
+        match (before, self.note.clone()) {
+            (_, Some(note)) => self.say(severity, &note, out),
+            (Some(before), None) => self.say(Severity::Info, &format!("no longer: {before}"), out),
+            (None, None) => {}
         }
     }
 
@@ -419,8 +444,8 @@ impl AppLife {
         if at.closing {
             return self.enter(Phase::Stopped, at.now_ms);
         }
-        if self.spec.paused {
-            self.remember_end(PAUSED, None, at.now_ms);
+        if let Some(why) = rests(&self.spec) {
+            self.remember_end(why, None, at.now_ms);
             return self.enter(Phase::Stopped, at.now_ms);
         }
         if at.safe_mode && !self.essential {
@@ -695,4 +720,12 @@ impl AppLife {
         };
         out.push(Reaction::Log { severity, line: format!("{what} {}: {line}", self.spec.name) });
     }
+}
+
+/// Why an app does not run, although it is in the configuration.
+fn rests(spec: &AppSpec) -> Option<&'static str> {
+    if spec.paused {
+        return Some(PAUSED);
+    }
+    spec.waits.then_some(WAITS)
 }

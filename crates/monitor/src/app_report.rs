@@ -28,6 +28,7 @@ pub(crate) fn app_report(
         restarts: status.restarts,
         since_ms: status.since_unix_ms,
         last_end: status.last_end.map(|end| end.reason),
+        note: status.note,
         events: counts.events,
         dropped: counts.dropped,
         commands: counts.commands,
@@ -79,6 +80,7 @@ mod tests {
             pid: None,
             last_end: Some(end),
             not_enforced: Vec::new(),
+            note: None,
             listens: Vec::new(),
         };
         let sample = Sample { unix_ms: 7, memory_bytes: Some(8), open_files: None, ..Sample::default() };

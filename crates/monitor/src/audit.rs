@@ -401,6 +401,7 @@ mod tests {
             pid: Some(1),
             last_end: None,
             not_enforced: Vec::new(),
+            note: None,
             listens: Vec::new(),
         }
     }

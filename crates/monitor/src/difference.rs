@@ -103,6 +103,7 @@ mod tests {
             regions: Default::default(),
             packaged: false,
             paused: false,
+            waits: false,
         }
     }
 

@@ -138,6 +138,15 @@ pub enum SupervisorEvent {
         /// The names of removed apps.
         removed: Vec<String>,
     },
+    /// What holds of an app now, for the operator. It changes nothing.
+    Noted {
+        /// The app's name.
+        app: String,
+        /// A phrase, or `None`: nothing any more.
+        note: Option<String>,
+        /// How important it is, if it is new.
+        severity: Severity,
+    },
     /// The verification result of an app's package, before a start or while it runs.
     Verified {
         /// The zone's id.

@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use serde_json::Value;
 
 use crate::app::AppSpec;
+use crate::supervisor::Severity;
 use monitor_channel::SlicesChange;
 
 /// The largest number of waiting requests: an operator sends one at a time.
@@ -44,6 +45,17 @@ impl fmt::Debug for Find {
     }
 }
 
+/// What holds of an app, for the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The app's name.
+    pub app: String,
+    /// A phrase, or `None`: nothing any more.
+    pub text: Option<String>,
+    /// How important it is, if it is new.
+    pub severity: Severity,
+}
+
 /// A valid configuration after a reload.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reloaded {
@@ -57,6 +69,8 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// The differences that need a restart of the node, one sentence each.
     pub left: Vec<String>,
+    /// What holds of apps now, for the operator.
+    pub notes: Vec<Note>,
     /// Nothing is to change: the operator wanted to know whether it could, and what would.
     pub is_dry_run: bool,
 }

@@ -63,11 +63,12 @@ mod zone_process;
 mod zones;
 
 pub use backoff::RestartPolicy;
-pub use finder::{Find, FoundApp, Reload, Reloaded};
+pub use finder::{Find, FoundApp, Note, Reload, Reloaded};
 pub use monitor_channel::app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Duty, Ending,
-    KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PAUSED, PlanError, REASON_BYTES_MAX, Regions,
-    SETTINGS_BYTES_MAX, Verb, ZoneKind, check_app_name, check_specs, legible, steers,
+    KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, NOTE_BYTES_MAX, PAUSED, PlanError,
+    REASON_BYTES_MAX, Regions, SETTINGS_BYTES_MAX, Verb, WAITS, ZoneKind, check_app_name, check_specs,
+    legible, steers,
 };
 pub use monitor_channel::{SlicesChange, SlicesWanted, app, channel, child, protocol};
 pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};

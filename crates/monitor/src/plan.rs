@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use ring::Sizes;
@@ -78,6 +79,8 @@ pub struct Plan {
     pub find: Option<Find>,
     /// Reloads the configuration. Without it, the node keeps its first configuration.
     pub reload: Option<Reload>,
+    /// Each byte in it says that the network has changed, so that slices are to be judged again. Without it, they never are.
+    pub network_changes: Option<OwnedFd>,
     /// The owners of groups and meters when the node last ended; stored in the folder of records from now on.
     pub owners: Owners,
     /// Verifies the packages of apps; without it, no app from a package starts.

@@ -84,6 +84,7 @@ pub fn run(plan: Plan, unkept: &mut Batch) -> Result<NodeEnd, RunError> {
 enum Source {
     Stop,
     Reload,
+    Network,
     Found,
     Verified,
     KernelChannel,
@@ -104,6 +105,8 @@ pub struct Monitor {
     stop: Option<OwnedFd>,
     /// Each byte in it requests a reload of the configuration.
     reload_requests: Option<OwnedFd>,
+    /// Each byte in it requests that slices are judged again.
+    network_changes: Option<OwnedFd>,
     kernel: Option<KernelProcess>,
     zones: Zones,
     writer: RecordWriter,
@@ -135,7 +138,9 @@ impl Monitor {
     /// [`RunError::Plan`] if the plan cannot be run; nothing has been started then. [`RunError::Io`] if the system has no threads left.
     pub fn start(plan: Plan, stop: OwnedFd) -> Result<Monitor, RunError> {
         check_plan(&plan)?;
-        let Plan { apps, workers, port, config, programs, timing, safe_mode, records, .. } = plan;
+        let Plan {
+            apps, workers, port, config, programs, timing, safe_mode, records, network_changes, ..
+        } = plan;
         let (find, reload, packages, owners) = (plan.find, plan.reload, plan.packages, plan.owners);
         let records_service =
             apps.iter().find(|app| app.duty == Some(Duty::KeepRecords)).map(|app| app.name.clone());
@@ -148,6 +153,7 @@ impl Monitor {
             supervisor,
             stop: Some(stop),
             reload_requests: None,
+            network_changes,
             kernel: None,
             zones: Zones::new(),
             writer: RecordWriter::new(records)?,
@@ -245,6 +251,9 @@ impl Monitor {
         if let Some(reload_requests) = &self.reload_requests {
             wait_for(Source::Reload, reload_requests.as_fd(), PollFlags::IN);
         }
+        if let Some(changes) = &self.network_changes {
+            wait_for(Source::Network, changes.as_fd(), PollFlags::IN);
+        }
         if let Some(wake) = self.finder.wake() {
             wait_for(Source::Found, wake, PollFlags::IN);
         }
@@ -278,6 +287,7 @@ impl Monitor {
         match source {
             Source::Stop => self.read_stop(),
             Source::Reload => self.read_reload_requests(),
+            Source::Network => self.read_network_changes(),
             Source::Found => self.take_found(),
             Source::Verified => self.take_done(),
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),

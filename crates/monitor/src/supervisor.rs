@@ -244,6 +244,11 @@ impl Supervisor {
             }
             SupervisorEvent::AppAdded { spec } => self.app_added(*spec, now_ms, out),
             SupervisorEvent::Reloaded { apps, removed } => self.reloaded(apps, &removed, now_ms, out),
+            SupervisorEvent::Noted { app, note, severity } => {
+                if let Some(app) = self.app(&app) {
+                    app.noted(note.as_deref(), severity, out);
+                }
+            }
             SupervisorEvent::Verified { zone, check, validity } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone) {

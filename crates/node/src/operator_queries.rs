@@ -601,6 +601,7 @@ mod tests {
             pid: None,
             last_end: None,
             not_enforced: Vec::new(),
+            note: None,
             listens: Vec::new(),
         }
     }

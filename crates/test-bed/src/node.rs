@@ -5,6 +5,7 @@
 use crate::PATIENCE;
 use crate::folder::Bed;
 use emulator::{Emulation, Handle, SwitchOptions, Topology};
+use monitor_channel::AppState;
 use operator::client;
 use operator::contract::{
     Answer, AppUsageView, AppView, FlowsView, NodeView, Question, ReloadView, SwitchView, UsageView,
@@ -162,11 +163,14 @@ impl Node {
         found.unwrap()
     }
 
-    /// Waits until each app runs and has subscribed, or has failed once.
+    /// Waits until each app runs and has subscribed, has failed once, or does not start: a slice may wait for its network.
     pub fn wait_ready(&self) {
         self.wait("every app runs and has subscribed", |node| {
             let apps = node.apps();
-            !apps.is_empty() && apps.iter().all(|app| app.commands > 0 || app.status.restarts > 0)
+            let rests =
+                |app: &AppView| app.status.state == AppState::Stopped && app.status.last_end.is_some();
+            let is_ready = |app: &AppView| app.commands > 0 || app.status.restarts > 0 || rests(app);
+            !apps.is_empty() && apps.iter().all(is_ready)
         });
     }
 

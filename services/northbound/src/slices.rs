@@ -83,6 +83,7 @@ impl KnownSlices {
             members.remove("shaped");
             let last_end = app.last_end.as_ref().map(|why| ("last_end".to_owned(), why.as_str().into()));
             members.extend(last_end);
+            members.extend(app.note.as_ref().map(|note| ("note".to_owned(), note.as_str().into())));
         }
         value
     }

@@ -18,6 +18,9 @@ use serde_json::json;
 use slice_contract::{app_name, slice_of};
 use std::collections::BTreeMap;
 
+/// What of a slice's app is in the messages about the slice.
+type Outline = (String, u64, u64, Option<String>);
+
 /// What the service knows.
 #[derive(Default)]
 pub struct State {
@@ -86,9 +89,9 @@ impl State {
 
     /// The monitor has reported the apps. Tells the clients of streams which slices have changed.
     pub fn on_apps(&mut self, report: NodeReport) {
-        let outline = |apps: &KnownApps| -> BTreeMap<String, (String, u64, u64)> {
+        let outline = |apps: &KnownApps| -> BTreeMap<String, Outline> {
             let slices = apps.iter().filter_map(|app| Some((slice_of(&app.id)?, app)));
-            let outline = |app: &AppReport| (app.state.clone(), app.restarts, app.since_ms);
+            let outline = |app: &AppReport| (app.state.clone(), app.restarts, app.since_ms, app.note.clone());
             slices.map(|(slice, app)| (slice.to_owned(), outline(app))).collect()
         };
         let before = outline(&self.apps);

@@ -70,7 +70,18 @@ fn listed(what: &str, apps: &[&AppView], now_ms: u64) -> String {
         what, "PACKAGE", "ZONE", "STATE", "PID", "SINCE", "RESTARTS", "EVENTS", "DROPPED", "COMMANDS",
         "REFUSED", "LAST END",
     ];
-    columns(headings, &rows) + &refused(apps) + &shortfalls(apps) + &over(apps) + &not_enforced(apps)
+    columns(headings, &rows)
+        + &noted(apps)
+        + &refused(apps)
+        + &shortfalls(apps)
+        + &over(apps)
+        + &not_enforced(apps)
+}
+
+/// One line for each app of which there is something to say.
+fn noted(apps: &[&AppView]) -> String {
+    let line = |app: &&AppView| Some(format!("{}: {}\n", app.status.app, app.status.note.as_ref()?));
+    apps.iter().filter_map(line).collect()
 }
 
 /// One line for each app whose package failed verification, with what to do.
@@ -188,6 +199,7 @@ mod tests {
             pid: Some(42),
             last_end: Some(end),
             not_enforced: vec![zone::NotEnforced::new("own_user", "the node is not root's")],
+            note: None,
             listens: Vec::new(),
         }
     }
@@ -223,7 +235,10 @@ hub was refused 3 times: the app does not hold the capability view.read; to allo
 hub: memory_bytes: 61.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 hub: own_user is not enforced: the node is not root's
 ";
-        assert_eq!(text(&[view(status())], 10_000), expected);
+        let mut app = view(status());
+        assert_eq!(text(std::slice::from_ref(&app), 10_000), expected);
+        app.status.note = Some("does not fit".to_owned());
+        assert!(text(&[app], 10_000).contains("\nhub: does not fit\nhub was refused"));
     }
 
     #[test]

@@ -100,8 +100,15 @@ pub fn objects(args: &ObjectsArgs, collection: Collection) -> Result<String, Com
 /// # Errors
 /// The node cannot be asked.
 pub fn description(asking: &NodeArgs) -> Result<Description, CommandError> {
-    let client = client(asking)?;
-    let all = |collection| all(&client, collection, &[]);
+    described(&client(asking)?)
+}
+
+/// The same over this way to a node.
+///
+/// # Errors
+/// The node cannot be asked.
+pub fn described(client: &Client) -> Result<Description, CommandError> {
+    let all = |collection| all(client, collection, &[]);
     let links: Vec<Link> = objects_of(all(Collection::Links)?).map_err(failed)?;
     let ports: Vec<Port> = objects_of(all(Collection::Ports)?).map_err(failed)?;
     let paths: Vec<Path> = objects_of(all(Collection::Paths)?).map_err(failed)?;

@@ -29,7 +29,7 @@ pub fn asked(
 pub fn foreseen(asking: &NodeArgs, file: &Path) -> Vec<String> {
     let Ok(path) = std::path::absolute(file) else { return Vec::new() };
     let wanted = SlicesWanted::OfFile(path);
-    let view = asked(asking, None, Some(SlicesChange { wanted, dry_run: true }));
+    let view = asked(asking, None, Some(SlicesChange { wanted, dry_run: true, force: true }));
     view.map(|view| view.done).unwrap_or_default()
 }
 

@@ -6,6 +6,7 @@ mod applied_slices;
 mod audit_folder;
 mod baseline;
 mod granting;
+mod judging;
 mod launches;
 mod numbering;
 mod reload;
@@ -124,7 +125,9 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
     let kernel = vec![own.clone(), OsString::from("kernel")];
     let packages = verification::package_checks(&config, &launches);
     let find = launches.clone().find(args, Environment::of_this_process()?);
-    let reload = reload::reload(&config, args, Environment::of_this_process()?, launches.clone());
+    let (judge, network_changes) = judging::begin(&config)
+        .map_err(|error| CommandError::DidNotWork(format!("the network cannot be watched: {error}")))?;
+    let reload = reload::reload(&config, args, Environment::of_this_process()?, launches.clone(), judge);
     let zone = move |app: &AppSpec, setup: &ZoneSetup| {
         let launch = ZoneLaunch {
             limits: app.limits.clone(),
@@ -154,6 +157,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
         records: config.node.records,
         find: Some(find),
         reload: Some(reload),
+        network_changes,
         packages,
         owners: Owners::default(),
     })

@@ -17,21 +17,21 @@ use std::path::Path;
 
 /// `burnet slice apply`.
 pub fn apply(args: &SliceApplyArgs) -> Result<String, CommandError> {
-    let asking = &args.asking;
     let Some(file) = &args.file else {
-        return change(asking, SlicesWanted::OfConfiguration, args.dry_run, Vec::new());
+        return change(args, SlicesWanted::OfConfiguration, Vec::new());
     };
     let wanted = ConfigFile::read(file)?.slices;
     let unjudged = if args.force { None } else { plan(file, args, &wanted)? };
     let path = std::path::absolute(file)?;
-    change(asking, SlicesWanted::OfFile(path), args.dry_run, unjudged.into_iter().collect())
+    change(args, SlicesWanted::OfFile(path), unjudged.into_iter().collect())
 }
 
 /// `burnet slice remove`.
 pub fn remove(args: &SliceShowArgs) -> Result<String, CommandError> {
     slices::check_known(&args.asking, &args.name)?;
     let wanted = SlicesWanted::Without(args.name.clone());
-    change(&args.asking, wanted, false, Vec::new())
+    let change = SlicesChange { wanted, dry_run: false, force: false };
+    shown_view(&args.asking, &reload::asked(&args.asking, None, Some(change))?)
 }
 
 /// Checks that the promised bandwidth is there. Returns a line if nobody can tell.
@@ -55,13 +55,11 @@ fn plan(file: &Path, args: &SliceApplyArgs, wanted: &[Slice]) -> Result<Option<S
     )))
 }
 
-fn change(
-    asking: &NodeArgs,
-    wanted: SlicesWanted,
-    dry_run: bool,
-    lines: Vec<String>,
-) -> Result<String, CommandError> {
-    let mut view = reload::asked(asking, None, Some(SlicesChange { wanted, dry_run }))?;
+fn change(args: &SliceApplyArgs, wanted: SlicesWanted, lines: Vec<String>) -> Result<String, CommandError> {
+    let SliceApplyArgs { asking, dry_run, .. } = args;
+    // On a described network, the operator knows better than the node's view.
+    let (dry_run, force) = (*dry_run, args.force || args.network.is_some());
+    let mut view = reload::asked(asking, None, Some(SlicesChange { wanted, dry_run, force }))?;
     if dry_run && view.done.is_empty() {
         view.done.push("no rule of a slice would leave a switch".to_owned());
     }

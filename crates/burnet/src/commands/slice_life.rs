@@ -29,7 +29,8 @@ fn command(
     what: &str,
 ) -> Result<String, CommandError> {
     slices::check_known(&args.asking, &args.name)?;
-    let view = reload::asked(&args.asking, None, Some(SlicesChange { wanted, dry_run: false }))?;
+    let view =
+        reload::asked(&args.asking, None, Some(SlicesChange { wanted, dry_run: false, force: false }))?;
     if verb == Verb::Start {
         // It may not be paused, but stopped or quarantined.
         let question = Question::App { app: app_name(&args.name), verb, why: None };

@@ -11,7 +11,7 @@ use super::{ago, app, json, slice_zones, table::columns, unexpected};
 use crate::cli::slice::{SliceListArgs, SliceRunArgs, SliceShowArgs};
 use crate::cli::{CommandError, NodeArgs, RunArgs};
 use config::slices::link_name;
-use monitor::{AppState, PAUSED};
+use monitor::{AppState, PAUSED, WAITS};
 use node::now_unix_ms;
 use operator::contract::{self, AppView};
 use serde::Serialize;
@@ -40,6 +40,11 @@ struct Listed {
     state: AppState,
     /// Whether the operator has paused it.
     paused: bool,
+    /// Whether it waits for the network.
+    waits: bool,
+    /// Why it waits, or that it does not fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     restarts: u64,
     /// What its zone says, or why it does not.
     detail: Result<SliceState, String>,
@@ -55,7 +60,9 @@ pub fn list(args: &SliceListArgs) -> Result<String, CommandError> {
         .map(|((slice, app), detail)| Listed {
             detail,
             state: app.status.state,
-            paused: is_paused(&app),
+            paused: rests(&app, PAUSED),
+            waits: rests(&app, WAITS),
+            note: app.status.note.clone(),
             restarts: app.status.restarts,
             slice,
         })
@@ -67,11 +74,22 @@ pub fn list(args: &SliceListArgs) -> Result<String, CommandError> {
         return Ok("the node has no slice: write a section [slice.NAME] into its configuration\n".to_owned());
     }
     let rows: Vec<[String; 7]> = slices.iter().map(row).collect();
-    Ok(columns(["SLICE", "STATE", "RESTARTS", "SWITCHES", "CONTROLLERS", "RULES", "UNSHAPED"], &rows))
+    Ok(columns(["SLICE", "STATE", "RESTARTS", "SWITCHES", "CONTROLLERS", "RULES", "UNSHAPED"], &rows)
+        + &noted(&slices))
+}
+
+/// A line for each slice of which there is something to say.
+fn noted(slices: &[Listed]) -> String {
+    let line = |it: &Listed| Some(format!("slice {}: {}\n", it.slice, it.note.as_ref()?));
+    slices.iter().filter_map(line).collect()
 }
 
 fn row(listed: &Listed) -> [String; 7] {
-    let state = if listed.paused { "paused".to_owned() } else { app::state(listed.state, now_unix_ms()) };
+    let state = match (listed.paused, listed.waits) {
+        (true, _) => "paused".to_owned(),
+        (false, true) => "waits".to_owned(),
+        (false, false) => app::state(listed.state, now_unix_ms()),
+    };
     let (switches, controllers, rules, unshaped) = match &listed.detail {
         Err(_) => ("-".to_owned(), "-".to_owned(), "-".to_owned(), "-".to_owned()),
         Ok(detail) => {
@@ -95,23 +113,46 @@ fn row(listed: &Listed) -> [String; 7] {
 /// `burnet slice show`.
 pub fn show(args: &SliceShowArgs) -> Result<String, CommandError> {
     check_known(&args.asking, &args.name)?;
-    if slices(&args.asking)?.iter().any(|(slice, app)| *slice == args.name && is_paused(app)) {
-        let name = &args.name;
-        return if args.asking.json {
-            json(&serde_json::json!({ "slice": name, "paused": true }))
-        } else {
-            Ok(format!(
-                "slice {name} is paused: its controllers are disconnected, and its rules stay; `burnet slice resume {name}` starts it again\n"
-            ))
-        };
+    let (name, all) = (&args.name, slices(&args.asking)?);
+    let app = all.iter().find(|(slice, _)| slice == name).map(|(_, app)| app);
+    let note = app.and_then(|app| app.status.note.as_ref());
+    let is = |why: &str| app.is_some_and(|app| rests(app, why));
+    let text = match note {
+        _ if is(PAUSED) => format!(
+            "slice {name} is paused: its controllers are disconnected, and its rules stay; `burnet slice resume {name}` starts it again\n"
+        ),
+        Some(note) if is(WAITS) => format!("slice {name} does not run: {note}\n"),
+        None if is(WAITS) => format!("slice {name} does not run: {WAITS}\n"),
+        note => return shown_running(args, note),
+    };
+    let rest = if is(PAUSED) { "paused" } else { "waits" };
+    if args.asking.json {
+        json(&serde_json::json!({ "slice": name, rest: true, "note": note }))
+    } else {
+        Ok(text)
     }
-    let state = state(&args.asking, &args.name)?;
-    if args.asking.json { json(&state) } else { Ok(shown(&state)) }
 }
 
-/// Whether the operator has paused the slice, and its process has ended.
-fn is_paused(app: &AppView) -> bool {
-    let ended_so = app.status.last_end.as_ref().is_some_and(|end| end.reason == PAUSED);
+fn shown_running(args: &SliceShowArgs, note: Option<&String>) -> Result<String, CommandError> {
+    /// What its zone says, and what the node says of it.
+    #[derive(Serialize)]
+    struct Noted<'a> {
+        #[serde(flatten)]
+        state: &'a SliceState,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<&'a String>,
+    }
+    let state = state(&args.asking, &args.name)?;
+    if args.asking.json {
+        return json(&Noted { state: &state, note });
+    }
+    let note = note.map(|note| format!("slice {}: {note}\n", args.name)).unwrap_or_default();
+    Ok(note + &shown(&state))
+}
+
+/// Whether the slice does not run for this reason, and its process has ended.
+fn rests(app: &AppView, why: &str) -> bool {
+    let ended_so = app.status.last_end.as_ref().is_some_and(|end| end.reason == why);
     app.status.state == AppState::Stopped && ended_so
 }
 

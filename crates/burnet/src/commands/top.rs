@@ -398,6 +398,7 @@ mod tests {
             pid: Some(7),
             last_end: None,
             not_enforced: Vec::new(),
+            note: None,
             listens: Vec::new(),
         }
     }

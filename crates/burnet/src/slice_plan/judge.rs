@@ -97,18 +97,33 @@ pub fn judge_keeping(
     chosen: &BTreeMap<String, Vec<LinkId>>,
 ) -> Result<Vec<Judged>, Unknown> {
     places::check(substrate, slices)?;
-    let own_ports = slices.iter().flat_map(|slice| &slice.ports).filter(|port| port.is_own);
-    let own: BTreeSet<ConnectPoint> = own_ports.map(|port| port.at).collect();
+    Ok(judge_known(substrate, slices, with_fit, chosen, &own_ports(slices)))
+}
+
+/// The own ports of slices. A link at one of them is not chosen.
+pub fn own_ports(slices: &[Slice]) -> BTreeSet<ConnectPoint> {
+    let own = slices.iter().flat_map(|slice| &slice.ports).filter(|port| port.is_own);
+    own.map(|port| port.at).collect()
+}
+
+/// The same for slices of which [`places`] knows all names. No link at a port of `closed` is chosen.
+pub fn judge_known(
+    substrate: &mut Substrate,
+    slices: &[Slice],
+    with_fit: bool,
+    chosen: &BTreeMap<String, Vec<LinkId>>,
+    closed: &BTreeSet<ConnectPoint>,
+) -> Vec<Judged> {
     let choice = |slice: &Slice| chosen.get(&slice.name).filter(|_| slice.needs_links());
     let mut order: Vec<(u32, &Slice)> = (0..).zip(slices).collect();
     order.sort_by_key(|(number, slice)| (choice(slice).is_none(), *number));
     let judged = order.into_iter().map(|(number, slice)| {
         let (request, choice) = (request(substrate, slice), choice(slice));
-        let turn = Turn { substrate: &mut *substrate, slice, number: SliceNo(number), request, own: &own };
+        let turn = Turn { substrate: &mut *substrate, slice, number: SliceNo(number), request, own: closed };
         (number, turn.judge(with_fit, choice.map(Vec::as_slice)))
     });
     let judged: BTreeMap<u32, Judged> = judged.collect();
-    Ok(judged.into_values().collect())
+    judged.into_values().collect()
 }
 
 fn request(substrate: &Substrate, slice: &Slice) -> SliceRequest {
@@ -126,7 +141,7 @@ struct Turn<'a> {
     slice: &'a Slice,
     number: SliceNo,
     request: SliceRequest,
-    /// The own ports of all slices. A link at one of them is not chosen.
+    /// The own ports of all slices, and others at which no link is chosen.
     own: &'a BTreeSet<ConnectPoint>,
 }
 
@@ -359,7 +374,7 @@ fn way(substrate: &mut Substrate, wanted: LinkId) -> Option<Vec<LinkId>> {
 }
 
 /// Whether a link may be chosen for a slice.
-fn may_have(slice: &Slice, own: &BTreeSet<ConnectPoint>, link: LinkId) -> bool {
+pub fn may_have(slice: &Slice, own: &BTreeSet<ConnectPoint>, link: LinkId) -> bool {
     let is_in = |end: ConnectPoint| {
         slice.switches.as_ref().is_none_or(|all| all.iter().any(|switch| switch.datapath == end.switch))
     };
@@ -367,7 +382,7 @@ fn may_have(slice: &Slice, own: &BTreeSet<ConnectPoint>, link: LinkId) -> bool {
 }
 
 /// Each link once, in the direction whose name is lower.
-fn cables(links: &[LinkId]) -> Vec<LinkId> {
+pub fn cables(links: &[LinkId]) -> Vec<LinkId> {
     let lower = |link: &LinkId| (*link).min(link.reversed());
     links.iter().map(lower).collect::<BTreeSet<_>>().into_iter().collect()
 }

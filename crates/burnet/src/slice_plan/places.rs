@@ -34,7 +34,11 @@ pub fn check(substrate: &Substrate, slices: &[Slice]) -> Result<(), Unknown> {
     slices.iter().try_for_each(|slice| check_slice(substrate, slice))
 }
 
-fn check_slice(substrate: &Substrate, slice: &Slice) -> Result<(), Unknown> {
+/// Checks one slice.
+///
+/// # Errors
+/// Its first unknown name.
+pub fn check_slice(substrate: &Substrate, slice: &Slice) -> Result<(), Unknown> {
     let unknown = |line, why: String| Err(Unknown { line, why: format!("slice {}: {why}", slice.name) });
     for switch in slice.switches.iter().flatten() {
         if substrate.switch(switch.datapath).is_none() {

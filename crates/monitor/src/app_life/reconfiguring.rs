@@ -1,9 +1,10 @@
 //! An app whose configuration changes while the node runs. Pure.
 //!
-//! In: the new specification of an app, and the state of the node. Out: reactions. An app that does not run stays so, unless it was paused.
+//! In: the new specification of an app, and the state of the node. Out: reactions. An app that does not run stays so, unless it was paused or
+//! has waited.
 
-use super::{AppLife, Situation};
-use crate::app::{AppSpec, PAUSED};
+use super::{AppLife, Situation, rests};
+use crate::app::AppSpec;
 use crate::app_phase::{AfterStop, Phase};
 use crate::difference::Difference;
 use crate::protocol::ToKernel;
@@ -14,10 +15,11 @@ impl AppLife {
     /// does not run stays so.
     pub(crate) fn reconfigure(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Reaction>) {
         let difference = Difference::of(&self.spec, &spec);
-        let was_paused = std::mem::replace(&mut self.spec, spec).paused;
-        match (was_paused, self.spec.paused) {
-            (false, true) => return self.stop(PAUSED, at, out),
-            (true, false) => return self.restart(at, out),
+        let rested = rests(&std::mem::replace(&mut self.spec, spec));
+        match (rested, rests(&self.spec)) {
+            (None, Some(why)) => return self.stop(why, at, out),
+            (Some(_), None) => return self.restart(at, out),
+            (Some(before), Some(why)) if before != why => return self.remember_end(why, None, at.now_ms),
             _ => {}
         }
         if difference.code {

@@ -6,11 +6,12 @@
 use std::os::fd::OwnedFd;
 
 use crate::app::{REASON_BYTES_MAX, check_specs, legible};
-use crate::finder::{Answer, FoundApp, ReloadRequest, Reloaded};
+use crate::finder::{Answer, FoundApp, Note, ReloadRequest, Reloaded};
 use crate::plan::check_open_files;
 use crate::protocol::ToKernel;
 use crate::signals::hung_up;
 use crate::supervisor::SupervisorEvent;
+use monitor_channel::{SlicesChange, SlicesWanted};
 
 use super::Monitor;
 
@@ -34,6 +35,21 @@ impl Monitor {
             // The terminal is closed, so its user can no longer stop the node.
             Some(Ok(_)) if hung_up() => self.heard.push_back(SupervisorEvent::ShutdownAsked),
             Some(Ok(_)) => self.request_reload(ReloadRequest { app: None, slices: None, answer_to: None }),
+            _ => {}
+        }
+    }
+
+    /// The network has changed. However often it has since the last turn, slices are judged once.
+    pub(super) fn read_network_changes(&mut self) {
+        let read = self.network_changes.as_ref().map(|changes| rustix::io::read(changes, &mut [0; 64]));
+        match read {
+            Some(Ok(0)) => self.network_changes = None,
+            Some(Ok(_)) => {
+                let change = SlicesChange { wanted: SlicesWanted::Judged, dry_run: false, force: false };
+                // If too much waits for the thread, the next change asks again.
+                let _ =
+                    self.finder.reload(ReloadRequest { app: None, slices: Some(change), answer_to: None });
+            }
             _ => {}
         }
     }
@@ -85,7 +101,7 @@ impl Monitor {
         if reloaded.is_dry_run {
             return self.reply(request, None, reloaded.changed, Vec::new());
         }
-        let Reloaded { apps, removed, config, changed, left, .. } = reloaded;
+        let Reloaded { apps, removed, config, changed, left, notes, .. } = reloaded;
         let lines = self.supervisor.changes(apps.iter().map(|found| &found.spec), &removed);
         if let Some(config) = config {
             self.config = config.clone();
@@ -97,9 +113,17 @@ impl Monitor {
         }
         let apps = apps.into_iter().map(|found| found.spec).collect();
         self.heard.push_back(SupervisorEvent::Reloaded { apps, removed });
+        let noted = |Note { app, text: note, severity }| SupervisorEvent::Noted { app, note, severity };
+        self.heard.extend(notes.into_iter().map(noted));
         // The kernel process receives the changes of apps before the answer.
         self.decide();
-        self.answer(request, Ok((changed.into_iter().chain(lines).collect(), left)));
+        let done: Vec<String> = changed.into_iter().chain(lines).collect();
+        let is_judgement = request.slices.as_ref().is_some_and(|it| it.wanted == SlicesWanted::Judged);
+        if is_judgement && done.is_empty() && left.is_empty() {
+            // Nobody has asked, and nothing has changed.
+            return self.reply(request, None, done, left);
+        }
+        self.answer(request, Ok((done, left)));
     }
 
     /// The changes, or the reason why there are none: for the log and for the operator.

@@ -250,8 +250,8 @@ fn a_plan_that_cannot_be_run_starts_nothing() {
     workers.workers = 0;
     assert_eq!(refused(workers).as_deref(), Some("0 workers are not possible; use 1 to 32"));
     let mut wordy = stage::plan(vec![]);
-    wordy.config = json!({"list": "x".repeat(5_000_000)});
-    assert!(refused(wordy).unwrap().contains("the configuration has 5000011 bytes"));
+    wordy.config = json!({"list": "x".repeat(6_000_000)});
+    assert!(refused(wordy).unwrap().contains("the configuration has 6000011 bytes"));
     let mut tight = greeter("hub");
     tight.limits.open_files = 15;
     let said = refused(stage::plan(vec![tight])).unwrap();

@@ -33,6 +33,7 @@ pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
         regions: Default::default(),
         packaged: false,
         paused: false,
+        waits: false,
     }
 }
 
@@ -59,6 +60,7 @@ pub fn plan(apps: Vec<AppSpec>) -> Plan {
         records: None,
         find: None,
         reload: None,
+        network_changes: None,
         packages: None,
         owners: Default::default(),
     }

@@ -1,8 +1,8 @@
 //! The reactions of the supervisor to a reloaded configuration. No process is started.
 
 use crate::world::{CRASHED, World, app};
-use monitor::supervisor::SupervisorEvent;
-use monitor::{AppSource, AppSpec, AppState, Verb, ZoneKind};
+use monitor::supervisor::{Reaction, Severity, SupervisorEvent};
+use monitor::{AppSource, AppSpec, AppState, NOTE_BYTES_MAX, PAUSED, Verb, WAITS, ZoneKind};
 
 /// `hub` in a process zone and `switch` trusted, both running, as another configuration has them.
 #[track_caller]
@@ -122,4 +122,47 @@ fn what_will_change_is_said_before_it_does() {
         "app switch ends, and is removed from this node",
     ];
     assert_eq!(said, expected);
+}
+
+#[test]
+fn an_app_that_waits_starts_when_a_configuration_says_so_and_not_before() {
+    let waits = |apps: &mut Vec<AppSpec>| apps[0].waits = true;
+    let mut world = check(waits, &[], &["detach 1.1", "term zone 1.1"]);
+    let last_end = |world: &World| world.status("hub").last_end.unwrap().reason;
+    assert_eq!((world.state("hub"), last_end(&world).as_str()), (AppState::Stopped, WAITS));
+    let verb = Verb::Restart;
+    world.hear(SupervisorEvent::Operator { app: "hub".to_owned(), verb, why: None });
+    let with_settings = |apps: &mut Vec<AppSpec>| drop(apps[0].settings.insert("a".to_owned(), 1.into()));
+    reload(&mut world, |apps| (waits(apps), with_settings(apps)).1, &[]);
+    assert_eq!(world.take_commands(), Vec::<String>::new());
+    reload(&mut world, |apps| (waits(apps), apps[0].paused = true).1, &[]);
+    assert_eq!(last_end(&world), PAUSED, "the operator's word is shown before the network's");
+    reload(&mut world, with_settings, &[]);
+    assert_eq!(
+        (world.take_commands(), world.state("hub")),
+        (vec!["start zone 1.2".to_owned()], AppState::Running)
+    );
+}
+
+#[test]
+fn a_note_is_in_the_status_and_is_said_when_it_is_new_and_when_it_is_over() {
+    let mut world = World::running();
+    let mut note = |text: Option<&str>| {
+        let (app, note) = ("hub".to_owned(), text.map(str::to_owned));
+        let event = SupervisorEvent::Noted { app, note, severity: Severity::Warn };
+        let said =
+            world.supervisor.on_event(event, world.now_ms).into_iter().filter_map(
+                |reaction| match reaction {
+                    Reaction::Log { severity, line } => Some((severity, line)),
+                    _ => None,
+                },
+            );
+        (said.collect::<Vec<_>>(), world.status("hub").note)
+    };
+    let line = |severity, text: &str| vec![(severity, format!("app hub: {text}"))];
+    let lacks = "does not fit";
+    assert_eq!(note(Some(lacks)), (line(Severity::Warn, lacks), Some(lacks.to_owned())));
+    assert_eq!(note(Some(lacks)), (Vec::new(), Some(lacks.to_owned())));
+    assert_eq!(note(None), (line(Severity::Info, "no longer: does not fit"), None));
+    assert_eq!(note(Some(&"x".repeat(1_000))).1.map(|it| it.len()), Some(NOTE_BYTES_MAX));
 }

@@ -61,6 +61,7 @@ pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
         regions: Default::default(),
         packaged: false,
         paused: false,
+        waits: false,
     }
 }
 

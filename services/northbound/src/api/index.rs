@@ -10,6 +10,9 @@ use burnet_sdk::DatapathId;
 use burnet_sdk::view::Kind;
 use serde_json::{Map, Value, json};
 
+/// What slices depend on.
+const NETWORK: [Kind; 4] = [Kind::Switch, Kind::Port, Kind::Link, Kind::Path];
+
 /// The addresses of the collections.
 pub fn index(_: &Context<'_>) -> Answered {
     Ok(Answer::Ready(Response::value(&objects::index())))
@@ -27,6 +30,7 @@ pub fn node(context: &Context<'_>) -> Answered {
         "uptime_ms": state.now_ms.saturating_sub(state.started_ms),
         "counts": counts,
         "is_current": state.is_current,
+        "network_version": state.version_of(&NETWORK),
         "stream_clients": state.feed.clients(),
     }))))
 }

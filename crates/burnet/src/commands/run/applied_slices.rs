@@ -45,7 +45,10 @@ impl Staged {
         })?;
         let file = applied_file(state);
         let text = match &change.wanted {
-            SlicesWanted::OfConfiguration | SlicesWanted::Paused(_) | SlicesWanted::Resumed(_) => None,
+            SlicesWanted::OfConfiguration
+            | SlicesWanted::Paused(_)
+            | SlicesWanted::Resumed(_)
+            | SlicesWanted::Judged => None,
             SlicesWanted::OfFile(path) => Some(of_file(path)?),
             SlicesWanted::Without(slice) => {
                 let source = running.applied_slices.as_deref().or(args.config.as_deref());
@@ -187,7 +190,7 @@ mod tests {
             running.node.state = Some(folder.clone());
             running.applied_slices = Some(applied_file(&folder)).filter(|path| path.exists());
             let args = RunArgs { config: Some(config.clone()), ..RunArgs::default() };
-            Staged::of(&SlicesChange { wanted, dry_run: false }, &running, &args)
+            Staged::of(&SlicesChange { wanted, dry_run: false, force: false }, &running, &args)
         };
         let refused = |wanted: SlicesWanted, part: &str| {
             let why = stage(wanted).err().map(|error| error.to_string()).unwrap_or_default();

@@ -135,6 +135,7 @@ mod tests {
             regions: Default::default(),
             packaged: false,
             paused: false,
+            waits: false,
         }
     }
 

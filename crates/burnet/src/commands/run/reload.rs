@@ -15,6 +15,7 @@ use monitor::{AppRole, AppSpec, FoundApp, Reload, Reloaded, SlicesChange, Slices
 use serde_json::Value;
 
 use super::applied_slices::Staged;
+use super::judging::{Judge, Judged};
 use super::launches::Launches;
 use super::slice_changes::Changes;
 use super::state_folder::{forget_pauses, give_numbers, keep_choices, make_journals, users_of};
@@ -30,18 +31,26 @@ struct Running {
     /// The profiles of switches, as they were read last.
     profiles: ProfileFiles,
     memory: SliceMemory,
+    judge: Judge,
 }
 
 /// For a node with this configuration, which was started with these arguments.
-pub(super) fn reload(running: &Config, args: &RunArgs, around: Environment, launches: Launches) -> Reload {
+pub(super) fn reload(
+    running: &Config,
+    args: &RunArgs,
+    around: Environment,
+    launches: Launches,
+    judge: Judge,
+) -> Reload {
     let profiles = running.switches.profile_files();
     let memory = SliceMemory::open(running.node.records.as_deref(), now_unix_ms());
-    let running = Mutex::new(Running { config: running.clone(), profiles, memory });
+    let running = Mutex::new(Running { config: running.clone(), profiles, memory, judge });
     let args = args.clone();
     Reload(Arc::new(move |app, slices| {
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
         let read = match app {
             Some(app) => one(app, &args, &around, &launches),
+            None if slices.is_some_and(|it| it.wanted == SlicesWanted::Judged) => judged(&mut running),
             None => match slices.and_then(pause_of) {
                 Some((slice, is_paused)) => paused(&mut running.config, slice, is_paused),
                 None => all(&mut running, (&args, slices), &around, &launches),
@@ -90,8 +99,23 @@ fn paused(running: &mut Config, slice: &str, is_paused: bool) -> Result<Reloaded
     Ok(Reloaded { apps, changed: until_end.then_some(why).into_iter().collect(), ..Reloaded::default() })
 }
 
+/// The node as it runs, with links for the slices that waited for the network.
+fn judged(Running { config: running, memory, judge, .. }: &mut Running) -> Result<Reloaded, CommandError> {
+    let Judged { apps, lines, notes } = judge.on_change(running).map_err(CommandError::DidNotWork)?;
+    if apps.is_empty() {
+        return Ok(Reloaded { notes, ..Reloaded::default() });
+    }
+    keep_choices(running);
+    memory.remember(&running.apps);
+    running.withdrawals = memory.open_withdrawals();
+    memory.keep();
+    let apps = apps.iter().map(|spec| found(running, spec)).collect::<Result<_, _>>()?;
+    let config = Some(to_json(running)?);
+    Ok(Reloaded { apps, config, changed: lines, notes, ..Reloaded::default() })
+}
+
 fn all(
-    Running { config: running, profiles, memory }: &mut Running,
+    Running { config: running, profiles, memory, judge }: &mut Running,
     (args, slices): (&RunArgs, Option<&SlicesChange>),
     around: &Environment,
     launches: &Launches,
@@ -106,6 +130,8 @@ fn all(
     // First the settings that decide where data is stored: they stay.
     let mut left = keep_what_stays(running, &mut read);
     give_numbers(&mut read)?;
+    let force = slices.is_some_and(|change| change.force);
+    let notes = judge.on_reload(running, &mut read, force).map_err(CommandError::DidNotWork)?;
     left.extend(services_that_differ(running, &read));
     let mut changed = changed(running, &read);
     let read_profiles = read.switches.profile_files();
@@ -144,7 +170,7 @@ fn all(
     handed_on = to_json(&read).unwrap_or(handed_on);
     (*running, *profiles) = (read, read_profiles);
     // Always, since the TLS files may have new content.
-    Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left, is_dry_run: false })
+    Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left, notes, is_dry_run: false })
 }
 
 /// That the configuration's slices are not used. `None`: they are, or there are none.

@@ -32,6 +32,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct Change {
     before: SliceSettings,
     loss: Loss,
+    /// It is paused, or waits for the network: it has no process.
     is_paused: bool,
     /// The number of its zone, if it outlives the node.
     zone: Option<u16>,
@@ -60,7 +61,7 @@ impl Changes {
             let plan = |settings: &SliceSettings| settings.plan(abi::ZoneId(1));
             let loss = Loss::between(&plan(&before), after.as_ref().map(plan).as_ref());
             let folder = slice_zones::folder(&running.node.socket);
-            let (is_paused, zone) = (app.paused, app.zone);
+            let (is_paused, zone) = (app.paused || app.waits, app.zone);
             (!loss.is_empty()).then_some(Change { before, loss, is_paused, zone, folder })
         };
         Changes(running.apps.iter().filter_map(change).collect())
@@ -116,7 +117,7 @@ impl Change {
 
     fn ask(&self) -> Result<Vec<(DatapathId, String)>, String> {
         if self.is_paused {
-            return Err("it is paused".to_owned());
+            return Err("it does not run".to_owned());
         }
         let question = Question::Withdraw { loss: LossSettings::of(&self.loss) };
         let patience = Duration::from_millis(WITHDRAWAL_MS) + slice_zones::PATIENCE;

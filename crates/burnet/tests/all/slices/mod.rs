@@ -2,6 +2,7 @@
 
 mod agents;
 mod examples;
+mod judged;
 mod labels;
 mod nested;
 mod operators;
