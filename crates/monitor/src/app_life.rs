@@ -18,15 +18,18 @@
 //! In safe mode, an app that must not run is Held instead of started. An app from a package is
 //! Checking before each start, until its package is verified. It is Refused if a verification fails, then or later.
 
+mod listening;
+mod noting;
 mod reconfiguring;
 
-use crate::app::{AppRole, AppSpec, AppStatus, NOTE_BYTES_MAX, PAUSED, Verb, WAITS, ZoneKind, legible};
-use crate::app_phase::{AfterStop, Phase};
+use crate::app::{AppRole, AppSpec, AppStatus, Verb, ZoneKind};
+use crate::app_phase::{AfterStop, Phase, rests};
 use crate::backoff::{Backoff, RestartDecision, RestartPolicy};
 use crate::enforcement::Enforcement;
 use crate::incident::{Evidence, Incident, IncidentKind};
 use crate::process_end::{PastEnd, ProcessEnd};
 use crate::protocol::ToKernel;
+use crate::retry::Retry;
 use crate::supervisor::{ChildId, Reaction, Severity, StopSignal};
 use crate::verification::{AppCheck, Validity};
 use zone::NotEnforced;
@@ -79,6 +82,8 @@ pub(crate) struct AppLife {
     last_end: Option<PastEnd>,
     /// What holds of it now, for the operator.
     note: Option<String>,
+    /// The next try to have all of its addresses, if one is missing.
+    retry: Option<Retry>,
     /// What this generation's zone does not enforce.
     enforcement: Enforcement,
     /// The number of the last verification.
@@ -104,6 +109,7 @@ impl AppLife {
             backoff: Backoff::new(policy),
             last_end: None,
             note: None,
+            retry: None,
             enforcement: Enforcement::default(),
             check: 0,
             wondered: false,
@@ -132,7 +138,8 @@ impl AppLife {
 
     /// The time of the next `tick` with work.
     pub(crate) fn next_wake_ms(&self) -> Option<u64> {
-        self.phase.next_wake_ms()
+        let retry = self.retry.filter(|_| self.phase.is_up()).map(|retry| retry.at_ms);
+        self.phase.next_wake_ms().into_iter().chain(retry).min()
     }
 
     pub(crate) fn kernel_ready(&mut self, at: Situation, out: &mut Vec<Reaction>) {
@@ -386,6 +393,7 @@ impl AppLife {
     }
 
     pub(crate) fn tick(&mut self, at: Situation, out: &mut Vec<Reaction>) {
+        self.try_to_listen(at, out);
         match self.phase {
             Phase::BackingOff { until_ms } if until_ms <= at.now_ms => self.start(at, out),
             Phase::Ending { kill_at_ms: Some(kill_at_ms), .. } if kill_at_ms <= at.now_ms => {
@@ -414,20 +422,6 @@ impl AppLife {
             note: self.note.clone(),
             not_enforced: self.enforcement.gaps().to_vec(),
             listens: self.spec.sandbox.net.listen.iter().map(ToString::to_string).collect(),
-        }
-    }
-
-    /// What holds of it now. The operator gets a line if that is new, or is over.
-    pub(crate) fn noted(&mut self, note: Option<&str>, severity: Severity, out: &mut Vec<Reaction>) {
-        let note = note.map(|text| legible(text, NOTE_BYTES_MAX));
-        let before = std::mem::replace(&mut self.note, note);
-        if before == self.note {
-            return;
-        }
-        match (before, self.note.clone()) {
-            (_, Some(note)) => self.say(severity, &note, out),
-            (Some(before), None) => self.say(Severity::Info, &format!("no longer: {before}"), out),
-            (None, None) => {}
         }
     }
 
@@ -720,12 +714,4 @@ impl AppLife {
         };
         out.push(Reaction::Log { severity, line: format!("{what} {}: {line}", self.spec.name) });
     }
-}
-
-/// Why an app does not run, although it is in the configuration.
-fn rests(spec: &AppSpec) -> Option<&'static str> {
-    if spec.paused {
-        return Some(PAUSED);
-    }
-    spec.waits.then_some(WAITS)
 }

@@ -3,7 +3,7 @@
 //! In: nothing. Out: the state for the operator, and when the phase needs attention. `app_life` decides which phase
 //! comes next.
 
-use crate::app::AppState;
+use crate::app::{AppSpec, AppState, PAUSED, WAITS};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterStop {
@@ -76,4 +76,12 @@ impl Phase {
             Phase::Refused => AppState::Refused,
         }
     }
+}
+
+/// Why an app does not run, although it is in the configuration.
+pub(crate) fn rests(spec: &AppSpec) -> Option<&'static str> {
+    if spec.paused {
+        return Some(PAUSED);
+    }
+    spec.waits.then_some(WAITS)
 }

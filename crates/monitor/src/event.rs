@@ -138,6 +138,15 @@ pub enum SupervisorEvent {
         /// The names of removed apps.
         removed: Vec<String>,
     },
+    /// A service has started, or tried again, without some of its addresses, or with all.
+    Listens {
+        /// The child. A report about an earlier start is ignored.
+        who: ChildId,
+        /// Whether it has got a socket that its process does not have.
+        is_new: bool,
+        /// Why an address is missing, as a sentence for the operator.
+        missing: Option<String>,
+    },
     /// What holds of an app now, for the operator. It changes nothing.
     Noted {
         /// The app's name.
@@ -204,6 +213,13 @@ pub enum Reaction {
     LookUp {
         /// The app's name.
         app: String,
+    },
+    /// Try to open the addresses of this service that are missing. [`SupervisorEvent::Listens`] has the result.
+    Listen {
+        /// The zone's id.
+        zone: u16,
+        /// The number of the app's start.
+        generation: u64,
     },
     /// End this process.
     End {

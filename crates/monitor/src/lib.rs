@@ -50,6 +50,7 @@ mod recording;
 pub mod records;
 mod regions;
 mod resources;
+mod retry;
 mod run;
 mod run_error;
 mod safe_mode;

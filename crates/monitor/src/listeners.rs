@@ -52,24 +52,63 @@ impl Listeners {
     /// # Errors
     /// The address and why it cannot be opened. Sockets of the app that are open stay so.
     pub(crate) fn of(&mut self, app: &str, addresses: &[ServiceAddress]) -> io::Result<Vec<BorrowedFd<'_>>> {
-        // An earlier run of the app may have shut a socket down. The next run could not use it.
-        self.0.retain(|it| it.app != app || (addresses.contains(&it.address) && it.is_listening()));
-        for address in addresses {
-            if self.find(app, address).is_none() {
-                let opened = open(address).map_err(|why| self.in_words(app, address, &why))?;
-                self.0.push(Listener {
-                    app: app.to_owned(),
-                    file: opened.1,
-                    address: address.clone(),
-                    socket: opened.0,
-                });
-            }
+        self.drop_unused(app, addresses);
+        if let Some(why) = self.open_missing(app, addresses, "net.listen") {
+            return Err(why);
         }
         Ok(addresses
             .iter()
             .filter_map(|address| self.find(app, address))
             .map(|it| it.socket.as_fd())
             .collect())
+    }
+
+    /// The same for a service of the node, which also runs without some of its addresses. The address of each socket is with it. `key`: where the
+    /// operator wrote the addresses. The error names the first address that cannot be opened.
+    pub(crate) fn of_service(
+        &mut self,
+        app: &str,
+        addresses: &[ServiceAddress],
+        key: &str,
+    ) -> (Vec<(&ServiceAddress, BorrowedFd<'_>)>, Option<io::Error>) {
+        self.drop_unused(app, addresses);
+        let why = self.open_missing(app, addresses, key);
+        let open = addresses.iter().filter_map(|address| self.find(app, address));
+        (open.map(|it| (&it.address, it.socket.as_fd())).collect(), why)
+    }
+
+    /// Opens the missing sockets of an app that runs, for its next run. Returns whether there are more than before, and why one is missing.
+    pub(crate) fn open_again(
+        &mut self,
+        app: &str,
+        addresses: &[ServiceAddress],
+        key: &str,
+    ) -> (bool, Option<io::Error>) {
+        let before = self.0.len();
+        let why = self.open_missing(app, addresses, key);
+        (self.0.len() > before, why)
+    }
+
+    fn drop_unused(&mut self, app: &str, addresses: &[ServiceAddress]) {
+        // An earlier run of the app may have shut a socket down. The next run could not use it.
+        self.0.retain(|it| it.app != app || (addresses.contains(&it.address) && it.is_listening()));
+    }
+
+    /// Tries all. Returns the first error.
+    fn open_missing(&mut self, app: &str, addresses: &[ServiceAddress], key: &str) -> Option<io::Error> {
+        let mut first = None;
+        for address in addresses {
+            if self.find(app, address).is_some() {
+                continue;
+            }
+            match open(address) {
+                Ok((socket, file)) => {
+                    self.0.push(Listener { app: app.to_owned(), file, address: address.clone(), socket });
+                }
+                Err(why) => first = first.or_else(|| Some(self.in_words(app, address, &why, key))),
+            }
+        }
+        first
     }
 
     /// Closes the sockets that no app is going to use.
@@ -85,18 +124,16 @@ impl Listeners {
         self.0.iter().find(|it| it.app == app && it.address == *address)
     }
 
-    fn in_words(&self, app: &str, address: &ServiceAddress, why: &io::Error) -> io::Error {
+    fn in_words(&self, app: &str, address: &ServiceAddress, why: &io::Error, key: &str) -> io::Error {
         let other = self.0.iter().find(|it| it.app != app && it.address.overlaps(address));
         let why = match (why.raw_os_error().map(Errno::from_raw_os_error), other) {
-            (_, Some(other)) => format!("the app {} uses it: change net.listen of one of them", other.app),
+            (_, Some(other)) => format!("the app {} uses it: change {key} of one of them", other.app),
             (Some(Errno::ADDRINUSE), None) => {
-                "another program uses it: stop that program, or change net.listen".to_owned()
+                format!("another program uses it: stop that program, or change {key}")
             }
-            (Some(Errno::ADDRNOTAVAIL), None) => {
-                "this machine does not have it: change net.listen".to_owned()
-            }
-            (Some(Errno::ACCESS | Errno::PERM), None) => "this user may not: change net.listen".to_owned(),
-            _ => format!("{why}: change net.listen"),
+            (Some(Errno::ADDRNOTAVAIL), None) => format!("this machine does not have it: change {key}"),
+            (Some(Errno::ACCESS | Errno::PERM), None) => format!("this user may not: change {key}"),
+            _ => format!("{why}: change {key}"),
         };
         io::Error::other(format!("it cannot listen on {address}: {why}"))
     }
@@ -277,6 +314,29 @@ mod tests {
         let own = free();
         listeners.of("a", std::slice::from_ref(&own)).unwrap();
         refused(&mut listeners, "b", &own, "the app a uses it: change net.listen of one of them");
+    }
+
+    #[test]
+    fn a_service_gets_the_sockets_that_there_are_and_the_others_when_they_are_free() {
+        let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (taken, own) = (ServiceAddress::Tcp(theirs.local_addr().unwrap()), free());
+        let both = [taken.clone(), own.clone()];
+        let mut listeners = Listeners::default();
+        let (open, why) = listeners.of_service("northbound", &both, "listen");
+        assert_eq!(open.iter().map(|(address, _)| (*address).clone()).collect::<Vec<_>>(), [own]);
+        let expected = format!(
+            "it cannot listen on {taken}: another program uses it: stop that program, or change listen"
+        );
+        assert_eq!(why.unwrap().to_string(), expected);
+        let again = |listeners: &mut Listeners| {
+            let (is_new, why) = listeners.open_again("northbound", &both, "listen");
+            (is_new, why.is_some())
+        };
+        assert_eq!(again(&mut listeners), (false, true));
+        drop(theirs);
+        assert_eq!(again(&mut listeners), (true, false));
+        assert_eq!(again(&mut listeners), (false, false));
+        assert!(connects(&taken), "clients wait in its queue until the service has it");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! In: a [`Plan`], the stop signals, and what children do. Out: child processes, messages to them, the log, and in the
 //! end a [`NodeEnd`]. It decides nothing (`supervisor` does), blocks only in its poll, and accepts no network connection.
 
+mod listening;
 mod owning;
 mod reloading;
 pub(crate) mod serving;
@@ -41,7 +42,7 @@ use crate::sampling;
 use crate::supervisor::{ChildId, Reaction, Severity, StopSignal, Supervisor, SupervisorEvent};
 use crate::verification::{PackageVerdict, Task, Verification};
 use crate::zone_process::{Reported, ZoneProcess};
-use crate::zones::{Reaped, ZoneStart, Zones};
+use crate::zones::{Begun, Reaped, ZoneStart, Zones};
 
 /// How many messages of the kernel process are read in one turn, so that it cannot delay the monitor's other work.
 const MESSAGES_PER_TURN_MAX: usize = 64;
@@ -360,6 +361,7 @@ impl Monitor {
                     self.heard.push_back(SupervisorEvent::NotFound { app, reason });
                 }
             }
+            Reaction::Listen { zone, generation } => self.listen(zone, generation),
             Reaction::End { who, how } => self.end(who, how),
             Reaction::TellKernel(message) => self.tell_kernel(&message, Vec::new()),
             Reaction::PublishApps => {
@@ -372,19 +374,6 @@ impl Monitor {
             Reaction::Log { severity: Severity::Error, line } => tracing::error!("{line}"),
             Reaction::Exit { code, message } => self.outcome = Some(NodeEnd { code, message }),
         }
-    }
-
-    /// An app that the operator must start again, or that no longer has an address, gets no connections.
-    fn close_unused_listeners(&mut self) {
-        if self.zones.listeners.is_empty() {
-            return;
-        }
-        let (supervisor, statuses) = (&self.supervisor, self.supervisor.statuses(0));
-        self.zones.listeners.keep_only(|app, address| {
-            let status = statuses.iter().find(|status| status.app == app && status.state.goes_on());
-            let spec = status.and_then(|status| supervisor.spec(status.zone));
-            spec.is_some_and(|spec| spec.sandbox.net.listen.contains(address))
-        });
     }
 
     /// Adds the facts that only this file knows, and passes the incident to the writer.
@@ -425,7 +414,11 @@ impl Monitor {
         let (workers, port) = (self.workers, self.port);
         let others_write = self.supervisor.others_write(zone);
         let start = ZoneStart { zone, generation, spec, others_write, workers, port };
-        let (pid, for_kernel) = self.zones.start(start, &self.programs.zone)?;
+        let Begun { pid, for_kernel, missing } = self.zones.start(start, &self.programs.zone)?;
+        let who = ChildId::Zone { zone, generation };
+        let is_service = spec.role == AppRole::Service;
+        let missing = missing.map(|why| why.to_string());
+        self.heard.extend(is_service.then_some(SupervisorEvent::Listens { who, is_new: false, missing }));
         let app = spec.name.clone();
         let grant = spec.grant.clone();
         let attach = ToKernel::AttachZone { zone, app, generation, ports: workers, grant };

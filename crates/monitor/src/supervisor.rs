@@ -9,6 +9,7 @@
 //! |---|---|
 //! | an app's process ends, unasked | restarted with back-off; quarantined when that happens too often |
 //! | a service's process ends, unasked | as an app's, but with less delay, and it is given up later |
+//! | an address of a service is in use | it runs without that address, and restarts when the address is free |
 //! | a zone breaks the rules of its port | killed, then as above |
 //! | a trusted app panics | caught by the kernel; the app runs in a process zone from then on |
 //! | the verification of an app's package fails | it is not started, or is stopped, until the operator restarts it |
@@ -244,23 +245,10 @@ impl Supervisor {
             }
             SupervisorEvent::AppAdded { spec } => self.app_added(*spec, now_ms, out),
             SupervisorEvent::Reloaded { apps, removed } => self.reloaded(apps, &removed, now_ms, out),
-            SupervisorEvent::Noted { app, note, severity } => {
-                if let Some(app) = self.app(&app) {
-                    app.noted(note.as_deref(), severity, out);
-                }
-            }
-            SupervisorEvent::Verified { zone, check, validity } => {
-                let at = self.situation(now_ms);
-                if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone) {
-                    app.on_verdict(check, validity, at, out);
-                }
-            }
-            SupervisorEvent::NotFound { app, reason } => {
-                let at = self.situation(now_ms);
-                if let Some(app) = self.app(&app) {
-                    app.not_found(&reason, at, out);
-                }
-            }
+            event @ (SupervisorEvent::Listens { .. }
+            | SupervisorEvent::Noted { .. }
+            | SupervisorEvent::Verified { .. }
+            | SupervisorEvent::NotFound { .. }) => self.of_app(event, now_ms, out),
             SupervisorEvent::LeaveSafeMode => self.leave_safe_mode(now_ms, out),
             SupervisorEvent::SwitchLeftProfile { reason, delays } => {
                 out.push(Incident::of_switch(&reason, delays, now_ms).into());
@@ -270,6 +258,36 @@ impl Supervisor {
             }
             SupervisorEvent::Tick => self.tick(now_ms, out),
             SupervisorEvent::ShutdownAsked => self.shutdown_asked(now_ms, out),
+        }
+    }
+
+    /// What is found of one app.
+    fn of_app(&mut self, event: SupervisorEvent, now_ms: u64, out: &mut Vec<Reaction>) {
+        let at = self.situation(now_ms);
+        match event {
+            SupervisorEvent::Listens { who: ChildId::Zone { zone, generation }, is_new, missing } => {
+                let same = |app: &&mut AppLife| app.zone == zone && app.is_current(generation);
+                if let Some(app) = self.apps.iter_mut().find(same) {
+                    app.listens(is_new, missing.as_deref(), at, out);
+                }
+            }
+            SupervisorEvent::Noted { app, note, severity } => {
+                if let Some(app) = self.app(&app) {
+                    app.noted(note.as_deref(), severity, out);
+                }
+            }
+            SupervisorEvent::Verified { zone, check, validity } => {
+                if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone) {
+                    app.on_verdict(check, validity, at, out);
+                }
+            }
+            SupervisorEvent::NotFound { app, reason } => {
+                if let Some(app) = self.app(&app) {
+                    app.not_found(&reason, at, out);
+                }
+            }
+            // `dispatch` hands over these alone.
+            _ => {}
         }
     }
 

@@ -7,10 +7,11 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use contract::ServiceAddress;
 use ring::{Port, Sizes};
 use zone::cgroup::{NodeGroups, ZoneGroups};
 
-use crate::app::AppSpec;
+use crate::app::{AppRole, AppSpec};
 use crate::channel::Channel;
 use crate::children::Child;
 use crate::listeners::Listeners;
@@ -41,6 +42,15 @@ pub(crate) struct ZoneStart<'a> {
     /// One port for each worker.
     pub(crate) workers: u16,
     pub(crate) port: Sizes,
+}
+
+/// A zone that was started.
+pub(crate) struct Begun {
+    pub(crate) pid: u32,
+    /// The kernel's ends of its ports.
+    pub(crate) for_kernel: Vec<OwnedFd>,
+    /// Why a service runs without one of its addresses.
+    pub(crate) missing: Option<io::Error>,
 }
 
 /// How the process of a zone ended, and what it said last.
@@ -82,15 +92,20 @@ impl Zones {
         }
     }
 
-    /// Starts a process. Returns its id, and the kernel's ends of its ports.
+    /// Starts a process.
     pub(crate) fn start(
         &mut self,
         start: ZoneStart<'_>,
         program: impl FnOnce(&AppSpec, &ZoneSetup) -> Vec<OsString>,
-    ) -> io::Result<(u32, Vec<OwnedFd>)> {
+    ) -> io::Result<Begun> {
         let ZoneStart { zone, generation, spec, others_write, workers, port } = start;
         let app = spec.name.clone();
-        let listeners = self.listeners.of(&app, &spec.sandbox.net.listen)?;
+        let addresses = &spec.sandbox.net.listen;
+        let (listeners, missing) = match spec.role {
+            // An app without its addresses is of no use, and does not start. The node needs its services.
+            AppRole::App => (addresses.iter().zip(self.listeners.of(&app, addresses)?).collect(), None),
+            AppRole::Service => self.listeners.of_service(&app, addresses, &listen_key(&app)),
+        };
         let ports: Vec<Port> = (0..workers).map(|_| Port::create(port)).collect::<io::Result<_>>()?;
         let (for_kernel, for_app): (Vec<_>, Vec<_>) =
             ports.into_iter().map(|port| (port.kernel.into_array(), port.app.into_array())).unzip();
@@ -125,7 +140,7 @@ impl Zones {
             report: Output::default(),
             groups,
         });
-        Ok((pid, for_kernel.into_iter().flatten().collect()))
+        Ok(Begun { pid, for_kernel: for_kernel.into_iter().flatten().collect(), missing })
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &ZoneProcess> {
@@ -228,10 +243,15 @@ impl Drop for Zones {
     }
 }
 
+/// Where the operator writes the addresses of a service.
+pub(crate) fn listen_key(service: &str) -> String {
+    format!("listen in [network.{service}]")
+}
+
 /// What the welcome message brings.
 struct ZoneFds<'a> {
     ports: Vec<OwnedFd>,
-    listeners: Vec<BorrowedFd<'a>>,
+    listeners: Vec<(&'a ServiceAddress, BorrowedFd<'a>)>,
     /// The region that a service writes.
     region: Option<OwnedFd>,
 }
@@ -251,10 +271,15 @@ fn welcome(
         limits: spec.limits.clone(),
         settings: spec.settings.clone(),
         ports: u16::try_from(ports.len() / PORT_FDS).map_err(io::Error::other)?,
-        listeners: spec.sandbox.net.listen.iter().map(ToString::to_string).collect(),
+        listeners: listeners.iter().map(|(address, _)| address.to_string()).collect(),
         writes_region: region.is_some(),
     };
     let region = region.iter().map(AsFd::as_fd);
-    let fds: Vec<_> = ports.iter().map(AsFd::as_fd).chain(listeners.iter().copied()).chain(region).collect();
+    let fds: Vec<_> = ports
+        .iter()
+        .map(AsFd::as_fd)
+        .chain(listeners.iter().map(|(_, socket)| *socket))
+        .chain(region)
+        .collect();
     channel.try_send(&welcome, &fds).map_err(io::Error::other)
 }

@@ -463,3 +463,32 @@ fn a_node_without_the_network_says_what_to_do() {
     assert!(said.contains("burnet run --network"), "{said}");
     assert!(bed.run(&["switches"]).status.success(), "that one needs no view");
 }
+
+#[test]
+fn a_node_whose_rest_port_is_in_use_runs_on_and_has_the_port_when_it_is_free() {
+    let bed = bed();
+    let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = theirs.local_addr().unwrap();
+    let slice = "[slice.blue]\ncontrollers = ['127.0.0.1:9']\nisolation = 'vlan'\nown_ports = ['s1:1']\n";
+    let text = format!("[network.northbound]\nlisten = ['{address}']\n{slice}");
+    let node = bed.node().config(&text).log("info").start();
+    let why = format!(
+        "it cannot listen on {address}: another program uses it: stop that program, or change listen in [network.northbound]; it runs on without this \
+         address, and tries again"
+    );
+    let status = |node: &Node| node.app("northbound").status;
+    node.wait("the service runs without the address", |node| status(node).note.as_ref() == Some(&why));
+    node.wait_for_line(&format!("service northbound: {why}"));
+    // The operator still has the network view, by the socket file.
+    node.wait("the command line reaches it", |_| bed.run(&["links"]).status.success());
+    node.wait("the slice runs", |node| node.pid_of("slice.blue").is_some());
+    assert_eq!((status(&node).restarts, node.view().safe_mode), (0, None));
+    let listed = String::from_utf8(bed.run(&["app", "list"]).stdout).unwrap();
+    assert!(listed.contains(&format!("northbound: {why}\n")), "{listed}");
+    let slice = node.pid_of("slice.blue");
+    drop(theirs);
+    node.wait("the address answers", |_| {
+        TcpStream::connect(address).is_ok() && get(address, "/api/v1/node").0 == 200
+    });
+    assert_eq!((status(&node).note, node.pid_of("slice.blue")), (None, slice));
+}

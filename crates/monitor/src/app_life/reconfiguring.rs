@@ -3,9 +3,9 @@
 //! In: the new specification of an app, and the state of the node. Out: reactions. An app that does not run stays so, unless it was paused or
 //! has waited.
 
-use super::{AppLife, Situation, rests};
+use super::{AppLife, Situation};
 use crate::app::AppSpec;
-use crate::app_phase::{AfterStop, Phase};
+use crate::app_phase::{AfterStop, Phase, rests};
 use crate::difference::Difference;
 use crate::protocol::ToKernel;
 use crate::supervisor::{Reaction, StopSignal};

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod incidents;
+mod listening;
 mod packages;
 mod promises;
 mod reactions;

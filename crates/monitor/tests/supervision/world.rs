@@ -182,6 +182,9 @@ impl World {
                     self.dying.push(SupervisorEvent::Verified { zone, check, validity: Validity::Good });
                 }
             }
+            Reaction::Listen { zone, generation } => {
+                self.commands.push(format!("listen {}", name(ChildId::Zone { zone, generation })));
+            }
             Reaction::LookUp { app } => self.commands.push(format!("look up {app}")),
             Reaction::PublishApps | Reaction::Log { .. } => {}
             Reaction::Incident(incident) => self.incidents.push(*incident),
