@@ -52,6 +52,8 @@ struct Side {
     fitting_bps: u64,
     /// During a filling: the capacity that no flow has yet.
     left_bps: u64,
+    /// The lowest level of the last repair that changed it, before and after.
+    least_bps: u64,
     /// During a filling: how many flows have no rate yet.
     open: u32,
     /// The last repair or filling that it was part of.
@@ -78,12 +80,19 @@ impl Share {
     }
 }
 
+/// A flow in the list of a side. The other side is here too, so that a repair reads no [`Share`] of a flow whose rate stays.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    flow: u32,
+    other: SideNo,
+}
+
 /// The rates of the flows of one slice.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
     sides: Vec<Side>,
     /// By side: its flows.
-    flows_of: Vec<Vec<u32>>,
+    flows_of: Vec<Vec<Member>>,
     /// By flow.
     shares: Vec<Share>,
     /// How many flows count.
@@ -118,6 +127,7 @@ impl Rates {
                 level_bps: NO_LIMIT,
                 fitting_bps: NO_LIMIT,
                 left_bps: 0,
+                least_bps: NO_LIMIT,
                 open: 0,
                 filling: 0,
             };
@@ -149,11 +159,15 @@ impl Rates {
             self.shares.resize(flow.index() + 1, NO_SHARE);
         }
         let mut share = Share { sides, ..NO_SHARE };
-        for (side, place) in sides.into_iter().zip(&mut share.places) {
+        let [sends, receives] = sides;
+        for ((side, other), place) in
+            [(sends, receives), (receives, sends)].into_iter().zip(&mut share.places)
+        {
             let flows = &mut self.flows_of[side as usize];
             // At most FLOWS_MAX.
             *place = flows.len() as u32;
-            flows.push(flow.0);
+            reserve_some(flows, 1);
+            flows.push(Member { flow: flow.0, other });
         }
         self.shares[flow.index()] = share;
         self.count += 1;
@@ -176,7 +190,7 @@ impl Rates {
             let flows = &mut self.flows_of[side as usize];
             flows.swap_remove(place as usize);
             if let Some(moved) = flows.get(place as usize) {
-                self.shares[*moved as usize].places[end] = place;
+                self.shares[moved.flow as usize].places[end] = place;
             }
         }
         if share.rate_bps > 0 {
@@ -203,7 +217,11 @@ impl Rates {
     /// The flows that count and that a VNIC sends or receives, in no order.
     pub fn flows_of(&self, vnic: VnicNo) -> impl Iterator<Item = FlowNo> {
         let sides = [sends(vnic), receives(vnic)];
-        sides.into_iter().flat_map(|side| self.flows_of.get(side as usize)).flatten().map(|it| FlowNo(*it))
+        sides
+            .into_iter()
+            .flat_map(|side| self.flows_of.get(side as usize))
+            .flatten()
+            .map(|it| FlowNo(it.flow))
     }
 
     fn level(&self, side: SideNo) -> u64 {
@@ -221,8 +239,8 @@ impl Rates {
             // Flows that their other side limits to less leave more for the others.
             let (mut left_bps, mut open) = (capacity_bps, flows.len() as u64);
             *looks += flows.len();
-            for flow in flows {
-                let neighbour_bps = self.level(other(&self.shares[*flow as usize], side));
+            for member in flows {
+                let neighbour_bps = self.level(member.other);
                 if neighbour_bps < level_bps {
                     left_bps -= neighbour_bps;
                     open -= 1;
@@ -256,8 +274,10 @@ impl Rates {
             let before_bps = std::mem::replace(&mut place.level_bps, place.fitting_bps);
             let least_bps = before_bps.min(place.fitting_bps);
             if std::mem::replace(&mut place.filling, number) != number {
+                place.least_bps = least_bps;
                 filling.sides.push(side);
             }
+            place.least_bps = place.least_bps.min(least_bps);
             self.revise_neighbours(side, least_bps, filling);
             if filling.looks > looks_max {
                 // Both: the flow between them may be gone, and then one is not connected with the other.
@@ -283,8 +303,7 @@ impl Rates {
     fn revise_neighbours(&mut self, side: SideNo, least_bps: u64, filling: &mut Filling) {
         filling.looks += self.flows_of[side as usize].len();
         for place in 0..self.flows_of[side as usize].len() {
-            let flow = self.flows_of[side as usize][place];
-            let neighbour = other(&self.shares[flow as usize], side);
+            let neighbour = self.flows_of[side as usize][place].other;
             let Side { level_bps, fitting_bps, .. } = self.sides[neighbour as usize];
             if least_bps < level_bps.max(fitting_bps) {
                 self.revise(neighbour, filling);
@@ -294,15 +313,20 @@ impl Rates {
 
     /// Names the flows whose rate follows from the levels that have changed.
     fn tell(&mut self, filling: &Filling, out: &mut Vec<Change>) {
-        let Rates { sides, flows_of, shares, .. } = self;
+        let Rates { sides, flows_of, shares, filling: number, .. } = self;
         for side in &filling.sides {
-            for flow in &flows_of[*side as usize] {
-                let share = &mut shares[*flow as usize];
-                let [sends, receives] = share.sides.map(|side| sides[side as usize].level_bps);
-                let now_bps = sends.min(receives);
+            let Side { level_bps, least_bps, .. } = sides[*side as usize];
+            for member in &flows_of[*side as usize] {
+                let other = &sides[member.other as usize];
+                // Its other side limited it before, and limits it now.
+                if other.filling != *number && other.level_bps <= least_bps {
+                    continue;
+                }
+                let share = &mut shares[member.flow as usize];
+                let now_bps = level_bps.min(other.level_bps);
                 let before_bps = std::mem::replace(&mut share.rate_bps, now_bps);
                 if before_bps != now_bps {
-                    out.push(Change { flow: FlowNo(*flow), before_bps, now_bps });
+                    out.push(Change { flow: FlowNo(member.flow), before_bps, now_bps });
                 }
             }
         }
@@ -311,15 +335,15 @@ impl Rates {
     /// Finds all sides that are connected with those that have changed, and prepares them for a filling.
     fn gather(&mut self, filling: &mut Filling) {
         let number = self.next_filling();
-        let Rates { sides, flows_of, shares, .. } = self;
+        let Rates { sides, flows_of, .. } = self;
         filling.sides.retain(|side| std::mem::replace(&mut sides[*side as usize].filling, number) != number);
         filling.queue.clear();
         let mut next = 0;
         while let Some(side) = filling.sides.get(next).copied() {
             next += 1;
             let flows = &flows_of[side as usize];
-            for flow in flows {
-                let neighbour = other(&shares[*flow as usize], side);
+            for Member { other: neighbour, .. } in flows {
+                let neighbour = *neighbour;
                 if std::mem::replace(&mut sides[neighbour as usize].filling, number) != number {
                     filling.sides.push(neighbour);
                 }
@@ -381,9 +405,9 @@ impl Rates {
     /// A side limits all of its flows that have no rate yet.
     fn give(&mut self, level_bps: u64, side: SideNo, out: &mut Vec<Change>) {
         let Rates { sides, flows_of, shares, filling, .. } = self;
-        for flow in &flows_of[side as usize] {
-            let share = &mut shares[*flow as usize];
-            let peer = &mut sides[other(share, side) as usize];
+        for member in &flows_of[side as usize] {
+            let share = &mut shares[member.flow as usize];
+            let peer = &mut sides[member.other as usize];
             if std::mem::replace(&mut share.filling, *filling) == *filling {
                 continue;
             }
@@ -391,7 +415,7 @@ impl Rates {
             peer.open -= 1;
             let before_bps = std::mem::replace(&mut share.rate_bps, level_bps);
             if before_bps != level_bps {
-                out.push(Change { flow: FlowNo(*flow), before_bps, now_bps: level_bps });
+                out.push(Change { flow: FlowNo(member.flow), before_bps, now_bps: level_bps });
             }
         }
         sides[side as usize].open = 0;
@@ -403,11 +427,6 @@ pub(crate) fn reserve_some<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more.max(list.len() / 4));
     }
-}
-
-/// The side at the other end of a flow.
-const fn other(share: &Share, side: SideNo) -> SideNo {
-    share.sides[0] ^ share.sides[1] ^ side
 }
 
 #[cfg(test)]
