@@ -55,6 +55,7 @@ mod run;
 mod run_error;
 mod safe_mode;
 mod sampling;
+mod sampling_turns;
 mod signals;
 pub mod supervisor;
 mod timing;

@@ -36,9 +36,10 @@ use crate::plan::{Plan, Programs, check_plan};
 use crate::protocol::{FaultCause, ToKernel};
 use crate::record_writer::RecordWriter;
 use crate::recording::Recording;
-use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
+use crate::resources::{Measured, Moment, Resources, ZoneCounts};
 use crate::run_error::RunError;
 use crate::sampling;
+use crate::sampling_turns::Turns;
 use crate::supervisor::{ChildId, Reaction, Severity, StopSignal, Supervisor, SupervisorEvent};
 use crate::verification::{PackageVerdict, Task, Verification};
 use crate::zone_process::{Reported, ZoneProcess};
@@ -118,7 +119,7 @@ pub struct Monitor {
     added: BTreeMap<String, ToKernel>,
     heard: VecDeque<SupervisorEvent>,
     resources: Resources,
-    next_sample_ms: u64,
+    sampling_turns: Turns,
     owners: Owners,
     /// The time of the next write of the owners, if they have changed.
     next_owners_ms: Option<u64>,
@@ -164,7 +165,7 @@ impl Monitor {
             added: BTreeMap::new(),
             heard: VecDeque::new(),
             resources: Resources::new(port_bytes(port) * u64::from(workers)),
-            next_sample_ms: 0,
+            sampling_turns: Turns::default(),
             owners,
             next_owners_ms: None,
             statuses_changed: false,
@@ -230,7 +231,7 @@ impl Monitor {
         let outputs = self.zones.next_wake_ms().unwrap_or(u64::MAX);
         let wake = outputs
             .min(self.supervisor.next_wake_ms(now))
-            .min(self.next_sample_ms)
+            .min(self.sampling_turns.next_ms())
             .min(self.next_owners_ms.unwrap_or(u64::MAX))
             .min(self.verification.next_wake_ms());
         match rustix::event::poll(&mut fds, Some(&timespec(wake.saturating_sub(now)))) {
@@ -621,18 +622,22 @@ impl Monitor {
         });
     }
 
-    /// Measures the usage of every process, if it is time.
+    /// Measures the usage of the processes whose turn it is. When all have had theirs, it tells all that is known.
     fn measure(&mut self) {
         let now_ms = now_ms();
-        if now_ms < self.next_sample_ms {
-            return;
-        }
-        self.next_sample_ms = now_ms + SAMPLE_INTERVAL_MS;
+        let Some(turn) = self.sampling_turns.due(now_ms, self.zones.iter().count()) else { return };
         let at = Moment { now_ms, unix_ms: unix_ms_at_zero() + now_ms };
         let pids = |it: &ZoneProcess| (it.zone, it.generation, it.child.pid());
-        for (zone, generation, pid) in self.zones.iter().map(pids).collect::<Vec<_>>() {
+        let due = self.zones.iter().filter(|it| turn.is_of(it.zone)).map(pids);
+        for (zone, generation, pid) in due.collect::<Vec<_>>() {
             self.measure_zone(zone, generation, pid, at);
         }
+        if turn.is_last() {
+            self.tell_usage(at);
+        }
+    }
+
+    fn tell_usage(&mut self, at: Moment) {
         let trusted = self.supervisor.trusted();
         self.resources.end_unloaded(|zone| trusted.iter().any(|(loaded, _)| *loaded == zone));
         let read = |pid| sampling::process(Path::new("/proc"), pid).unwrap_or_default();
