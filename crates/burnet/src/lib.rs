@@ -21,6 +21,7 @@ pub mod laboratory;
 pub mod network_file;
 pub mod new_app;
 pub mod ofp;
+pub mod port_speeds;
 pub mod services;
 pub mod slice_admission;
 pub mod slice_choices;

@@ -6,6 +6,7 @@
 //!
 //! In: what the node was configured with. Out: which services it needs, and how each of them is confined. It starts none.
 
+use crate::port_speeds;
 use crate::slice_links;
 use audit::AuditSettings;
 use config::slices::Slice;
@@ -72,12 +73,7 @@ static SERVICES: &[Service] = &[
         need: needs_store,
     },
     // The services of the network view. Each says in its own tables what it needs.
-    Service {
-        name: discovery_contract::SERVICE,
-        duty: None,
-        run: discovery::run,
-        need: |config| of_network(config, discovery_contract::SERVICE, discovery::NEEDS),
-    },
+    Service { name: discovery_contract::SERVICE, duty: None, run: discovery::run, need: needs_discovery },
     Service {
         name: northbound_contract::SERVICE,
         duty: Some(Duty::ShowApps),
@@ -108,6 +104,14 @@ fn of_network(config: &Config, name: &str, needs: &str) -> Option<Need> {
         .unwrap_or_else(|fault| unreachable!("the needs of {name}: {fault:?}"));
     let ServiceShare { limits, sandbox, shared_bytes, settings, grant } = share?;
     Some(Need { limits, sandbox, settings, grant, shared_bytes })
+}
+
+/// It also knows the speeds of ports that the operator has written.
+fn needs_discovery(config: &Config) -> Option<Need> {
+    let mut need = of_network(config, discovery_contract::SERVICE, discovery::NEEDS)?;
+    // `check` has reported what is wrong with them.
+    let _reported = port_speeds::fill_in(&mut need.settings);
+    Some(need)
 }
 
 /// It may delete the rules of other controllers only if the operator wants that.
@@ -196,6 +200,7 @@ fn needs_northbound(config: &Config) -> Option<Need> {
 pub fn check(config: &Config) -> Result<(), String> {
     check_labels(config)?;
     check_paths(config)?;
+    check_discovery(config)?;
     let need = of_network(config, northbound_contract::SERVICE, northbound::NEEDS);
     let Some(need) = need else { return Ok(()) };
     let wrong = |why: String| format!("[network.{}] {why}", northbound_contract::SERVICE);
@@ -223,6 +228,12 @@ fn check_paths(config: &Config) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+fn check_discovery(config: &Config) -> Result<(), String> {
+    let need = of_network(config, discovery_contract::SERVICE, discovery::NEEDS);
+    let filled = need.map(|mut need| port_speeds::fill_in(&mut need.settings)).transpose();
+    filled.map(drop).map_err(|why| format!("[network.{}] {why}", discovery_contract::SERVICE))
 }
 
 fn check_labels(config: &Config) -> Result<(), String> {
@@ -397,6 +408,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn discovery_knows_the_speeds_that_the_operator_has_written() {
+        let all = of_network("[network.discovery]\nport_speed = '10M'\nport_speeds = { 's1:3' = '1G' }");
+        let discovery = all.iter().find(|app| app.name == discovery_contract::SERVICE).unwrap();
+        let settings = serde_json::Value::Object(discovery.settings.clone());
+        let expected = serde_json::json!({"port_speed_kbps": 10_000, "port_speeds_kbps": {"of:0000000000000001/3": 1_000_000}});
+        assert_eq!(settings, expected);
+        serde_json::from_value::<discovery::time::DiscoverySettings>(settings).unwrap().check().unwrap();
+    }
+
     fn of_network(text: &str) -> Vec<AppSpec> {
         let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
         let around = Environment { uid: 1000, ..Environment::default() };
@@ -462,6 +483,11 @@ mod tests {
             "[network.northbound] unknown field `may_change_app`",
         );
         check("[network.northbound]\nmay_change_apps = 'yes'", "invalid type");
+        check(
+            "[network.discovery]\nport_speed = '10'",
+            "[network.discovery] port_speed: `10`: the unit is missing",
+        );
+        check("[network.discovery]\nport_speed = '10M'", "");
         check("[network.paths.slices.blue]", "[network.paths] slices: the node fills it in");
         let tls = "[network.northbound.tls]\nprivate_key = '/nowhere/k.pem'\ncertificate =";
         check(

@@ -240,6 +240,7 @@ impl Engine {
     }
 
     fn on_port(&mut self, port: Port, now: Now) {
+        let port = Port { speed_kbps: self.settings.speed_kbps(port.id, port.speed_kbps), ..port };
         let (id, is_live) = (port.id, port.live);
         let was_probed = self.is_active(id);
         if !self.tables.put_port(port) {

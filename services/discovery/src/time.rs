@@ -3,6 +3,10 @@
 //! In: what the shell reads from a clock, and `[network.discovery]`. Out: values. It reads no clock.
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use view::ConnectPoint;
+
+use burnet_sdk::DatapathId;
 
 /// When an event happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +29,12 @@ pub struct DiscoverySettings {
     pub latency: bool,
     /// A switch or link that is down for so long is removed; 0: never.
     pub forget_after_s: u64,
+    /// The speed of a port whose switch does not say it, in kbit/s; 0: it is not known.
+    pub port_speed_kbps: u64,
+    /// The speed of all ports of a switch, in kbit/s, whatever the switch says.
+    pub switch_speeds_kbps: BTreeMap<DatapathId, u64>,
+    /// The speed of a port, in kbit/s, whatever the switch says.
+    pub port_speeds_kbps: BTreeMap<ConnectPoint, u64>,
     /// The secret of the signatures as 64 hexadecimal digits. Without it, each run has a random one.
     pub key: Option<String>,
 }
@@ -36,6 +46,9 @@ impl Default for DiscoverySettings {
             indirect: true,
             latency: false,
             forget_after_s: 86_400,
+            port_speed_kbps: 0,
+            switch_speeds_kbps: BTreeMap::new(),
+            port_speeds_kbps: BTreeMap::new(),
             key: None,
         }
     }
@@ -61,6 +74,13 @@ impl DiscoverySettings {
         self.secret().map(|_| ())
     }
 
+    /// The speed of a port of which its switch says this; 0: it is not known.
+    pub fn speed_kbps(&self, port: ConnectPoint, said_kbps: u64) -> u64 {
+        let of_port = self.port_speeds_kbps.get(&port);
+        let written = of_port.or_else(|| self.switch_speeds_kbps.get(&port.switch)).copied();
+        written.unwrap_or(if said_kbps == 0 { self.port_speed_kbps } else { said_kbps })
+    }
+
     /// The secret, if one is set.
     ///
     /// # Errors
@@ -83,6 +103,21 @@ impl DiscoverySettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_operator_writes_of_a_port_comes_before_what_its_switch_says() {
+        let text = r#"{"port_speed_kbps": 5, "switch_speeds_kbps": {"of:0000000000000002": 7}, "port_speeds_kbps": {"of:0000000000000002/1": 9}}"#;
+        let settings: DiscoverySettings = serde_json::from_str(text).unwrap();
+        let check = |port: &str, said_kbps: u64, expected: u64| {
+            assert_eq!(settings.speed_kbps(port.parse().unwrap(), said_kbps), expected, "{port} {said_kbps}");
+        };
+        check("1/1", 0, 5);
+        check("1/1", 100, 100);
+        check("2/2", 100, 7);
+        check("2/2", 0, 7);
+        check("2/1", 100, 9);
+        assert_eq!(DiscoverySettings::default().speed_kbps("1/1".parse().unwrap(), 0), 0);
+    }
 
     #[test]
     fn a_setting_that_cannot_work_is_refused() {

@@ -6,12 +6,13 @@
 //!
 //! In: parsed options. Out: text or JSON. The commands keep nothing.
 
-use super::json;
-use super::network::{client, encoded};
+use super::network::{self, client, encoded};
 use super::table::columns;
+use super::{json, slice_zones};
 use crate::cli::audit::Since;
 use crate::cli::slice::{SliceReportArgs, SliceShowArgs};
 use crate::cli::{CommandError, NodeArgs};
+use burnet_sdk::view::{Link, LinkId};
 use config::slices::link_name;
 use hose::Bandwidth;
 use labels_contract::{Flow, Label};
@@ -19,6 +20,8 @@ use node::now_unix_ms;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use slice::state::{Answer, Question, SliceLinkState};
+use std::collections::BTreeSet;
 
 /// How long a node keeps what slices got, in seconds.
 const KEPT_S: u64 = 24 * 3_600;
@@ -73,8 +76,41 @@ impl ShapedFlow {
 
 /// `burnet slice labels`.
 pub fn labels(args: &SliceShowArgs) -> Result<String, CommandError> {
-    let answer = asked(&args.asking, &args.name, "labels")?;
-    if args.asking.json { json(&answer) } else { Ok(labels_text(&args.name, &read(answer)?)) }
+    let mut answer = asked(&args.asking, &args.name, "labels")?;
+    let without_speed = without_speed(&args.asking, &args.name);
+    if !args.asking.json {
+        let lines = without_speed.iter().map(|link| no_speed_line(*link)).collect::<String>();
+        return Ok(labels_text(&args.name, &read(answer)?) + &lines);
+    }
+    if let Value::Object(members) = &mut answer {
+        let ids: Vec<String> = without_speed.iter().map(ToString::to_string).collect();
+        members.insert("without_speed".to_owned(), ids.into());
+    }
+    json(&answer)
+}
+
+/// The links of the slice that can have no label, because a switch does not say how fast its port is. None if the slice or the view does not answer.
+fn without_speed(asking: &NodeArgs, slice: &str) -> Vec<LinkId> {
+    let Ok(Answer::State(state)) = slice_zones::ask(asking, slice, &Question::State) else {
+        return Vec::new();
+    };
+    let network = network::description(asking).map(|network| network.links).unwrap_or_default();
+    of_unknown_speed(&state.links, &network)
+}
+
+fn of_unknown_speed(links: &[SliceLinkState], network: &[Link]) -> Vec<LinkId> {
+    let unknown: BTreeSet<LinkId> =
+        network.iter().filter(|link| link.capacity_kbps == 0).map(|link| link.id).collect();
+    let is_unknown = |link: &LinkId| unknown.contains(link) || unknown.contains(&link.reversed());
+    let is_part = |link: &&SliceLinkState| is_unknown(&link.link) || link.hops.iter().any(is_unknown);
+    links.iter().filter(is_part).map(|link| link.link).collect()
+}
+
+fn no_speed_line(link: LinkId) -> String {
+    format!(
+        "link {} has no label: the speed of its ports is not known; write it into port_speeds of [network.discovery]\n",
+        link_name(link)
+    )
 }
 
 /// `burnet slice flows`.
@@ -165,6 +201,29 @@ fn report_text(slice: &str, vnics: &Vnics) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::slice_plan::substrate::plain_link;
+    use config::slices::parse_link;
+
+    #[test]
+    fn links_of_unknown_speed_are_listed_also_if_one_of_their_hops_is() {
+        let link = |text: &str| parse_link(text).unwrap();
+        let of_slice = |text: &str, hops: &[&str]| SliceLinkState {
+            link: link(text),
+            is_up: true,
+            why: None,
+            hops: hops.iter().map(|hop| link(hop)).collect(),
+        };
+        let known = plain_link(link("s1:1-s2:1"), Bandwidth::from_kbps(1));
+        let unknown = |text: &str| Link { capacity_kbps: 0, ..plain_link(link(text), Bandwidth::ZERO) };
+        let network = [known, unknown("s1:2-s2:2"), unknown("s3:2-s2:3")];
+        let links = [
+            of_slice("s1:1-s2:1", &[]),
+            of_slice("s2:2-s1:2", &[]),
+            of_slice("s1:3-s2:3", &["s1:3-s3:1", "s3:2-s2:3"]),
+        ];
+        assert_eq!(of_unknown_speed(&links, &network), [link("s2:2-s1:2"), link("s1:3-s2:3")]);
+        assert!(no_speed_line(link("s1:2-s2:2")).starts_with("link s1:2-s2:2 has no label: "));
+    }
     use serde_json::json;
 
     #[test]

@@ -126,6 +126,17 @@ pub fn judge_known(
     judged.into_values().collect()
 }
 
+/// What is lacking. Of an unknown speed, also what to write.
+fn in_words(lack: &Lack) -> String {
+    match lack {
+        Lack::UnknownCapacity { .. } => format!("{lack}: {SAY_SPEED}"),
+        lack => lack.to_string(),
+    }
+}
+
+/// What to do if no switch says how fast a port is.
+const SAY_SPEED: &str = "write it into port_speeds of [network.discovery]";
+
 fn request(substrate: &Substrate, slice: &Slice) -> SliceRequest {
     let vnics = slice.vnics.iter().filter_map(|vnic| match substrate.behind(vnic.at) {
         Some(Behind::Nic(nic)) => Some(VnicRequest { name: vnic.name.clone(), nic, rate: vnic.rate }),
@@ -192,7 +203,7 @@ impl Turn<'_> {
         vnics.find_map(|vnic| {
             let nic = self.substrate.nic(vnic.nic).filter(|nic| nic.rate.is_none())?;
             Some(format!(
-                "{} is at {}, whose speed is not known, so nothing can be promised there",
+                "{} is at {}, whose speed is not known, so nothing can be promised there: {SAY_SPEED}",
                 vnic.name, nic.name
             ))
         })
@@ -240,7 +251,7 @@ impl Turn<'_> {
                 let tried = shown(&found.attempts);
                 (Ok(Fitting { booking: found.booking, links, switches }), tried)
             }
-            Err(refused) => (Err(refused.refusal.lack.to_string()), shown(&refused.attempts)),
+            Err(refused) => (Err(in_words(&refused.refusal.lack)), shown(&refused.attempts)),
         }
     }
 
@@ -252,7 +263,7 @@ impl Turn<'_> {
         let Substrate { graph, admission, .. } = &*self.substrate;
         let routing = Some(&routing).filter(|_| slice.admission == Checks::Fabric);
         let judged = admission.judge(graph.topology(), *number, request, routing);
-        let booking = judged.map_err(|refused| refused.lack.to_string())?;
+        let booking = judged.map_err(|refused| in_words(&refused.lack))?;
         Ok(Fitting { booking, links: hops.into_iter().collect(), switches: Vec::new() })
     }
 

@@ -193,3 +193,22 @@ fn a_slice_that_does_not_fit_waits_and_is_not_applied_to_a_node_that_knows_its_n
     assert!(done, "{text}");
     world.wait_note("red", "does not fit: A asks for 12.0G; the NIC of s1:2 has 10.0G of 10.0G left");
 }
+
+#[test]
+fn what_the_operator_writes_of_ports_counts_for_admission_plans_and_labels() {
+    let speeds = "[network.discovery]\nport_speeds = { s1 = '10M', 's2:2' = '5M', 's2:3' = '10M' }\n";
+    let links = "links = ['s1:3-s2:3']";
+    let both = slice("blue", 1, "8M", links) + &slice("red", 2, "4M", links);
+    let mut world = World::new(&(speeds.to_owned() + &both));
+    world.connect();
+    let sentence = "its VNICs can put 4.0M on link s1:3-s2:3, which has 2.0M of 10.0M left";
+    world.wait_note("red", &format!("does not fit: {sentence}"));
+    let file = world.node.bed().file("both.toml", &both);
+    let plan = world.run(&["slice", "plan", file.to_str().unwrap()]).1;
+    assert!(plan.contains(sentence) && plan.contains("A     s1:1  s1:1  8.0M  2.0M"), "{plan}");
+    // The port of the switch that the operator did not name has what the switch says.
+    assert!(plan.contains("B     s2:1  s2:1  8.0M  9.9G"), "{plan}");
+    let labels = |world: &World| world.run(&["slice", "labels", "blue"]).1;
+    world.node.wait("blue has labels", |_| labels(&world).contains("s1:3-s2:3  10.0M     10.0M"));
+    assert!(!labels(&world).contains("not known"));
+}
