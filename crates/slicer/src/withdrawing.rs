@@ -2,13 +2,16 @@
 //!
 //! ```text
 //!   barrier ──> what the controllers ordered before is done, and there is room
-//!   all: 1.3 ──> one delete of all rules of the slice ─┐
-//!        1.0 ──> a strict delete for each piece        ├──> groups and meters ──> barrier ──> done
-//!   ports ──> rules without the ports, floor, groups ──┘
+//!   all ──> a strict delete for each piece ──1.3──> one delete of all rules of the slice ─┐
+//!   ports ──> rules without the ports, floor, groups ─────────────────────────────────────┴──> groups and meters ──> barrier ──> done
 //! ```
 //!
-//! 1.0 has no delete for the rules of one owner, so each rule is deleted by itself. Commands go in batches, each behind the receipt of a barrier. So
-//! a large table fills no queue. Before them, a flood of a controller may have filled it: what has no room is ordered again.
+//! 1.0 has no delete for the rules of one owner, so each rule is deleted by itself. In 1.3, the one delete reaches rules that the process does not know. It names
+//! no rule, so the kernel would not know which places are free: another slice with the same ports could not have rules of the same match and priority
+//! until the switch was asked about each. So the rules that the process knows are deleted by name before.
+//!
+//! Commands go in batches, each behind the receipt of a barrier. So a large table fills no queue. Before them, a flood of a controller may have filled
+//! it: what has no room is ordered again.
 //!
 //! In: what is lost, and answers. Out: commands, and how it ended. A switch that lost everything stays without rules.
 
@@ -133,7 +136,7 @@ impl VirtualSwitch {
             // An observer has no rules.
             Going::All if self.is_read_only => it.rules.clear(),
             Going::All if self.on() == Version::V1_0 => self.withdraw_each_rule(it),
-            Going::All => self.withdraw_all_rules(it, turn),
+            Going::All => self.withdraw_all_rules(it),
             Going::Parts { ports, hosts } => self.withdraw_parts(&ports, &hosts, it, turn),
         }
     }
@@ -149,7 +152,9 @@ impl VirtualSwitch {
     }
 
     /// The kernel limits the delete to the rules of the slice. So it reaches those of earlier runs too.
-    fn withdraw_all_rules(&mut self, it: &mut Withdrawing, turn: &mut Turn<'_>) {
+    fn withdraw_all_rules(&mut self, it: &mut Withdrawing) {
+        let entries = self.space.entries().iter().map(|entry| entry.matching.clone());
+        it.rest.extend(self.floor_deletes(entries.collect()));
         let fields = FlowModFields {
             command: FLOW_DELETE,
             table_id: TABLE_ALL,
@@ -157,9 +162,7 @@ impl VirtualSwitch {
             ..FlowModFields::default()
         };
         let delete: FlowMod = fields.with(Match::any(), Vec::new());
-        self.order(Command::FlowMod(delete), Some(Asked::Withdrawal), turn);
-        it.awaited += 1;
-        std::mem::take(&mut it.rules).into_iter().for_each(|number| drop(self.rules.remove(number)));
+        it.rest.push_back(Command::FlowMod(delete));
         let groups: Vec<u32> = self.groups.keys().copied().collect();
         it.rest.extend(groups.into_iter().filter_map(|id| self.group_delete(id)));
         for (id, meter_mod) in self.lay_meters(DELETE) {
@@ -206,8 +209,12 @@ impl VirtualSwitch {
             }
             return true;
         }
-        let next = it.rest.pop_front();
-        next.map(|command| self.order(command, None, turn)).is_some()
+        let Some(command) = it.rest.pop_front() else { return false };
+        // If the delete of all is refused, rules may stay.
+        let is_of_all = matches!(&command, Command::FlowMod(it) if it.command == FLOW_DELETE);
+        it.awaited += usize::from(is_of_all);
+        self.order(command, is_of_all.then_some(Asked::Withdrawal), turn);
+        true
     }
 
     /// The rules of the floor for these packets, if there are any.

@@ -309,6 +309,34 @@ fn remove_and_add(world: &Tenants) {
 }
 
 #[test]
+fn a_file_with_one_bad_slice_leaves_all_slices_and_their_rules_as_they_are() {
+    let world = Tenants::new(Versions::Only13);
+    world.wait_ping("h1s1", "h1s2");
+    world.wait_ping("h2s1", "h2s2");
+    let slices = || {
+        ["slice.blue", "slice.red"].map(|app| {
+            let flows = world.node.flows().into_iter().flat_map(|switch| switch.flows);
+            let own = flows.filter(|flow| flow.owner == app);
+            let mut rules: Vec<_> = own.map(|it| (it.cookie, it.matching, it.actions)).collect();
+            rules.sort();
+            (world.node.pid_of(app), rules)
+        })
+    };
+    let before = slices();
+    // Blue is not in it, red has another tag, and green is bad.
+    let red = world.sections[1].replace("tag = 20", "tag = 21");
+    for bad in [slice("green", "nowhere.invalid:6653", 30, 9), slice("green", "127.0.0.1:9", 21, 2)] {
+        let wanted = red.clone() + &bad;
+        assert!(!world.apply(&wanted).status.success());
+        world.bed.file("burnet.toml", &wanted);
+        world.node.reload().unwrap_err();
+        assert_eq!(slices(), before, "{bad}");
+    }
+    assert!(world.ping("h1s1", "h1s2") && world.ping("h2s1", "h2s2"));
+    assert!(!world.bed.state().join("slices.toml").exists(), "nothing is there for the next start");
+}
+
+#[test]
 fn a_reload_that_removes_or_changes_a_slice_withdraws_its_rules() {
     for versions in [Versions::Only10, Versions::Only13] {
         let world = Tenants::new(versions);
@@ -501,12 +529,21 @@ fn a_file_that_is_wrong_or_overlaps_changes_nothing_and_what_was_applied_stays_a
     check(&(slice_of("red", 10, 2) + "[node]\nlog = 'info'\n"), "also has [node]");
     check(&slice_of("red", 10, 2).replace("127.0.0.1", "nowhere.invalid"), "has no address");
     let file = bed.file("wanted.toml", &slice_of("red", 20, 2));
+    text(&bed.run(&["slice", "apply", file.to_str().unwrap(), "--dry-run"]));
+    assert_eq!((names(&node), node.pid_of("slice.blue")), (vec!["blue".to_owned()], pid));
+    assert!(!bed.state().join("slices.toml").exists(), "nothing is there for the next start");
     text(&bed.run(&["slice", "apply", file.to_str().unwrap()]));
     node.wait("the other slice runs", |node| names(node) == ["red"] && node.pid_of("slice.red").is_some());
     drop(node);
     let node = start();
     assert_eq!(names(&node), ["red"], "also after a restart");
     assert!(node.log().contains("which the operator has applied"));
+    text(&bed.run(&["slice", "remove", "red"]));
+    node.wait("it has no slice", |node| names(node).is_empty());
+    drop(node);
+    let node = bed.node().config(&config).log("info").start();
+    node.wait("it answers", |_| bed.run(&["slice", "list"]).status.success());
+    assert!(names(&node).is_empty(), "also after a restart, though the configuration has a slice");
     text(&bed.run(&["slice", "apply"]));
     node.wait("the configuration's slice runs again", |node| names(node) == ["blue"]);
 }

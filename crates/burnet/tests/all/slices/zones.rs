@@ -3,6 +3,7 @@
 mod changes;
 mod gone;
 mod memory;
+mod paused;
 
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use flow::{Action, Instruction, Match};

@@ -1,7 +1,7 @@
 //! A slice that gets or loses ports while it runs: only the rules change that must, and its tenant's table is as it was.
 
 use super::bed;
-use super::memory::{Tenant, flow_mod, group, kept};
+use super::memory::{Tenant, flow_mod, group, kept, meter};
 use emulator::{SwitchOptions, Versions};
 use openflow::Body;
 use openflow::message::FLOW_ADD;
@@ -88,21 +88,40 @@ fn a_slice_that_gets_or_loses_a_port_keeps_all_other_rules_in_a_switch_of_either
 }
 
 #[test]
-fn groups_of_a_removed_slice_leave_the_switch_so_that_another_can_have_their_numbers() {
-    let (bed, mut tenant, mut other) = (bed(), Tenant::new(), Tenant::new());
-    let with_numbers =
-        |tenant: &Tenant| slice(tenant, &[1, 2]) + "groups = [1000, 1004]\nmeters = [100, 104]\n";
-    let node = bed.node().config(&with_numbers(&tenant)).log("info").start_ready();
-    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
-    let _network = node.network("single,4", &options);
+fn what_a_removed_slice_had_is_free_at_once_for_another_slice_in_a_switch_of_either_version() {
+    for versions in [Versions::Only10, Versions::Only13] {
+        let (bed, mut tenant, mut other) = (bed(), Tenant::new(), Tenant::new());
+        // Of three meters, one is for the VNIC.
+        let with_numbers = |tenant: &Tenant| {
+            slice(tenant, &[2])
+                + "groups = [1000, 1004]\nmeters = [100, 102]\nvnics = { A = { port = 's1:1', rate = '1M' } }\n"
+        };
+        let node = bed.node().config(&with_numbers(&tenant)).log("info").start_ready();
+        let _network = node.network("single,4", &SwitchOptions { versions, ..SwitchOptions::default() });
+        assert_eq!(fill(&mut tenant, versions), []);
+        let is_shaped = |owner: &str| {
+            let mut flows = node.flows().into_iter().flat_map(|switch| switch.flows);
+            let is_of_vnic = |it: &FlowView| it.owner == owner && it.matching.contains("in_port=1");
+            let has_meter = |it: &FlowView| versions == Versions::Only10 || it.actions.contains("meter:");
+            flows.any(|it| is_of_vnic(&it) && has_meter(&it))
+        };
+        node.wait("the VNIC is metered", |_| is_shaped("slice.blue"));
+        let red = with_numbers(&other).replace("slice.blue", "slice.red").replace("tag = 10", "tag = 20");
+        let done = apply(&bed, &[], &red);
+        assert!(!done.contains("stay"), "{done}");
+        assert!(!tenant.hear_end(), "the tenant is disconnected, and not dialled again");
+        assert_eq!(fill(&mut other, versions), [], "ports, groups, meters, and the places of rules");
+        node.wait("the VNIC of the other slice is metered", |_| is_shaped("slice.red"));
+        assert!(!node.log().contains("is refused"), "{}", node.log());
+    }
+}
+
+/// The tenant adds rules, in 1.3 with a group and a meter. Returns what was refused.
+fn fill(tenant: &mut Tenant, versions: Versions) -> Vec<Body> {
     tenant.accept();
-    assert_eq!(tenant.do_it(group()), []);
-    assert_eq!(tenant.do_it(flow_mod(FLOW_ADD, 5, "in_port=1", "group:7")), []);
-    let red = with_numbers(&other).replace("slice.blue", "slice.red").replace("tag = 10", "tag = 20");
-    let done = apply(&bed, &[], &red);
-    assert!(!done.contains("stay"), "{done}");
-    other.accept();
-    assert!(rules(&node).is_empty());
-    let heard: Vec<Body> = other.do_it(group());
-    assert_eq!(heard, [], "the group is not there, and nobody's");
+    let mut wanted = vec![flow_mod(FLOW_ADD, 5, "in_port=1", "output:3")];
+    if versions == Versions::Only13 {
+        wanted.extend([group(), meter(), flow_mod(FLOW_ADD, 6, "in_port=2", "meter:9,group:7")]);
+    }
+    wanted.into_iter().flat_map(|body| tenant.do_it(body)).collect()
 }

@@ -7,28 +7,28 @@ use openflow::message::FLOW_ADD;
 use operator::contract::FlowView;
 use std::process::Stdio;
 use std::time::Duration;
-use test_bed::{Bed, Node, kill};
+use test_bed::{Bed, Launch, Node, kill};
 
-const BOTH: [Versions; 2] = [Versions::Only10, Versions::Only13];
+pub(super) const BOTH: [Versions; 2] = [Versions::Only10, Versions::Only13];
 
 /// An app with a rule in the switch.
 const FIREWALL: &str = "[apps]\norder = ['firewall']\n[app.firewall.capabilities]\n'rule.write' = true\n'view.read' = true\n[app.firewall.settings]\nblock = ['ip,nw_src=9.9.9.9']\n";
 
 /// One switch with the slices blue and red, and a firewall. The tenant of red has hosts, whose pings are to go on.
-struct World {
-    bed: Bed,
-    node: Option<Node>,
+pub(super) struct World {
+    pub(super) bed: Bed,
+    pub(super) node: Option<Node>,
     address: String,
-    blue: Tenant,
-    red: Node,
-    network: Handle,
-    versions: Versions,
+    pub(super) blue: Tenant,
+    pub(super) red: Node,
+    pub(super) network: Handle,
+    pub(super) versions: Versions,
     /// What the cookies of blue begin with.
     zone: String,
 }
 
 impl World {
-    fn new(versions: Versions) -> World {
+    pub(super) fn new(versions: Versions) -> World {
         let (bed, blue, red) = (bed(), Tenant::new(), tenant("1.3"));
         let config = FIREWALL.to_owned() + &of_blue(&blue, &[1, 2]) + &of_red(&red);
         let node = bed.node().app("firewall").config(&config).log("info").start_ready();
@@ -40,7 +40,7 @@ impl World {
         world
     }
 
-    fn node(&self) -> &Node {
+    pub(super) fn node(&self) -> &Node {
         self.node.as_ref().unwrap()
     }
 
@@ -69,12 +69,12 @@ impl World {
         !self.node().switches().is_empty()
     }
 
-    fn ping(&self) -> bool {
+    pub(super) fn ping(&self) -> bool {
         let report = self.network.begin_ping("h4", "h5", Duration::from_secs(5)).unwrap();
         report.recv().unwrap().is_complete()
     }
 
-    fn rules_by(&self, is_meant: impl Fn(&FlowView) -> bool) -> Vec<FlowView> {
+    pub(super) fn rules_by(&self, is_meant: impl Fn(&FlowView) -> bool) -> Vec<FlowView> {
         self.node().flows().into_iter().flat_map(|switch| switch.flows).filter(is_meant).collect()
     }
 
@@ -89,7 +89,7 @@ impl World {
     }
 
     /// Groups and meters of blue's zone that the node knows.
-    fn things_of_blue(&self) -> usize {
+    pub(super) fn things_of_blue(&self) -> usize {
         let owners = std::fs::read_to_string(self.bed.state().join("owners")).unwrap_or_default();
         let digits = self.zone.trim_start_matches("0x");
         let zone = u16::from_str_radix(digits, 16).unwrap().to_string();
@@ -109,13 +109,26 @@ impl World {
         assert!(pid_of_red.is_none() || self.node().pid_of("slice.red") == pid_of_red);
     }
 
-    fn start(&mut self, slices: &str) {
+    fn launch(&self, slices: &str) -> Launch {
         let config = FIREWALL.to_owned() + slices;
-        let node = self.bed.node().app("firewall").config(&config).listen(&self.address).log("info");
-        self.node = Some(node.start_ready());
+        self.bed.node().app("firewall").config(&config).listen(&self.address).log("info")
     }
 
-    fn apply(&self, slices: &str) -> String {
+    fn start(&mut self, slices: &str) {
+        self.node = Some(self.launch(slices).start_ready());
+    }
+
+    /// Starts a node on which blue is paused, and waits until its switch is there and all else runs.
+    pub(super) fn start_paused(&mut self, slices: &str) {
+        self.node = Some(self.launch(slices).start());
+        let runs = |node: &Node| {
+            !node.switches().is_empty()
+                && ["firewall", "slice.red"].iter().all(|app| node.pid_of(app).is_some())
+        };
+        self.node().wait("the switch and the other apps are there", runs);
+    }
+
+    pub(super) fn apply(&self, slices: &str) -> String {
         let file = self.bed.file("wanted.toml", slices);
         let mut command = self.bed.burnet();
         let command =
@@ -129,13 +142,13 @@ impl World {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    fn pause(&self) {
+    pub(super) fn pause(&self) {
         assert!(self.bed.run(&["slice", "pause", "blue"]).status.success());
         self.node().wait("it is paused", |node| node.pid_of("slice.blue").is_none());
     }
 }
 
-fn of_blue(tenant: &Tenant, own_ports: &[u16]) -> String {
+pub(super) fn of_blue(tenant: &Tenant, own_ports: &[u16]) -> String {
     let own: Vec<String> = own_ports.iter().map(|port| format!("'s1:{port}'")).collect();
     let (address, own) = (tenant.address(), own.join(", "));
     format!(
@@ -143,7 +156,7 @@ fn of_blue(tenant: &Tenant, own_ports: &[u16]) -> String {
     )
 }
 
-fn of_red(tenant: &Node) -> String {
+pub(super) fn of_red(tenant: &Node) -> String {
     let address = tenant.address();
     format!(
         "[slice.red]\ncontrollers = ['{address}']\nisolation = 'vlan'\ntag = 20\nown_ports = ['s1:4', 's1:5']\nports = ['s1:3']\n"
@@ -183,13 +196,17 @@ fn the_rules_of_a_slice_that_was_deleted_while_the_node_was_down_leave_when_the_
 #[test]
 fn the_rules_of_a_paused_slice_leave_when_it_is_removed() {
     for versions in BOTH {
-        let world = World::new(versions);
+        let mut world = World::new(versions);
         let (red, before) = (world.node().pid_of("slice.red"), world.of("slice.red"));
         world.pause();
         assert!(world.of_blue() > 3, "its rules stay while it is paused");
         let done = world.apply(&of_red(&world.red));
         assert!(done.contains("slice blue: its process could not delete all, so the node does"), "{done}");
         world.check_gone(red, before);
+        // A slice that comes again under the same name was never paused.
+        world.apply(&(of_blue(&world.blue, &[1, 2]) + &of_red(&world.red)));
+        world.blue.accept();
+        assert_eq!(world.blue.rules(), []);
     }
 }
 

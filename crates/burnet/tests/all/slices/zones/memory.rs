@@ -7,10 +7,10 @@ use openflow::message::*;
 use openflow::{Body, Message, Version, frame_len};
 use slice::vnics::ShapedBy;
 use slicer::{Isolation, Limits, Numbers, PortPlan, SlicePlan, Slicer, SwitchPlan};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use test_bed::{Node, PATIENCE, kill};
 
 const DATAPATH: DatapathId = DatapathId(1);
@@ -34,11 +34,33 @@ impl Tenant {
 
     /// Takes the next connection of the switch.
     pub(super) fn accept(&mut self) {
-        let (stream, _) = self.listener.accept().unwrap();
+        let begin = Instant::now();
+        self.listener.set_nonblocking(true).unwrap();
+        let stream = loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            }
+            assert!(begin.elapsed() < PATIENCE, "the switch does not connect");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        stream.set_nonblocking(false).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         self.stream = Some(stream);
         self.tell(Body::Hello(Hello::default()));
         self.hear_until(|body| matches!(body, Body::Hello(_)));
+    }
+
+    /// Waits until the switch ends the connection. Returns whether it has begun another one.
+    pub(super) fn hear_end(&mut self) -> bool {
+        let mut stream = self.stream.take().unwrap();
+        let mut rest = Vec::new();
+        match stream.read_to_end(&mut rest) {
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+            ended => _ = ended.unwrap(),
+        }
+        self.listener.set_nonblocking(true).unwrap();
+        self.listener.accept().is_ok()
     }
 
     fn tell(&mut self, body: Body) {
@@ -151,7 +173,7 @@ pub(super) fn group() -> Body {
     Body::GroupMod(GroupMod { command: 0, group_type: GROUP_TYPE_ALL, group_id: 7, buckets: vec![bucket] })
 }
 
-fn meter() -> Body {
+pub(super) fn meter() -> Body {
     let bands = vec![MeterBand { rate: 1_000_000, burst_size: 0, kind: MeterBandKind::Drop }];
     Body::MeterMod(MeterMod { command: 0, flags: 1, meter_id: 9, bands })
 }
