@@ -57,6 +57,8 @@ impl Kernel {
     pub fn ask_for_owners(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
         self.go_on_judging(effects);
         self.precedence.say_evictions(effects);
+        self.withdrawals.on_time(now_ms);
+        self.say_withdrawals(effects);
         self.sessions.ask_for_owners(&self.ownership.owned, now_ms, effects);
     }
 
@@ -154,6 +156,11 @@ impl Kernel {
     pub fn next_withdrawals(&mut self, datapath: DatapathId) -> Vec<Removal> {
         let Some(there) = self.sessions.datapaths.get(&datapath) else { return Vec::new() };
         self.withdrawals.next_batch(datapath, (there.openflow, &there.record))
+    }
+
+    /// The deletes, or the barrier behind them, were not sent. Returns whether they are due again later; if not, when the switch connects again.
+    pub fn on_withdrawals_not_sent(&mut self, datapath: DatapathId, now_ms: u64) -> bool {
+        self.withdrawals.on_not_sent(datapath, now_ms)
     }
 
     /// Takes an answer to the node. Returns whether it is about these deletes. An error of a delete also counts: then the barrier follows.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Withdrawal ──> due ──the switch reports its rules──> found ──last part──> batches of deletes, each with a barrier ──> done
+//!                   │                                                           └── no room: a second later again
 //!                   └── the switch is away: it reports them when it connects
 //! ```
 //!
@@ -11,7 +12,7 @@
 //! In: what zones lost, reports of switches, answers to barriers. Out: deletes, and which losses are withdrawn. It deletes no rule that does not
 //! carry the zone's number, and none that names a port which the zone never had there: that rule is another controller's.
 //!
-//! Bounds: [`WITHDRAWALS_MAX`], and as many deletes as one switch reports rules. Each delete is strict. In 1.3 it names the whole cookie. 1.0 compares no
+//! Bounds: [`WITHDRAWALS_MAX`], [`TRIES_MAX`], and as many deletes as one switch reports rules. Each delete is strict. In 1.3 it names the whole cookie. 1.0 compares no
 //! cookie, so nothing is deleted in a place that an app has taken meanwhile.
 
 use crate::group_or_meter::GroupOrMeter;
@@ -29,6 +30,12 @@ pub const WITHDRAWALS_MAX: usize = 65_536;
 
 /// The deletes before a barrier. So a large table fills neither the output of the session nor the queue of the switch.
 const BATCH: usize = 128;
+
+/// A switch that takes no more bytes, or has no room for one more barrier, gets the batch after this time again.
+const AGAIN_MS: u64 = 1_000;
+
+/// How often in a row it gets no batch. After a minute, the rules stay until it connects again.
+pub const TRIES_MAX: u32 = 60;
 
 /// The fields that can name a host of a slice.
 const ADDRESSES: [Field; 4] = [Field::Ipv4Src, Field::Ipv4Dst, Field::ArpSpa, Field::ArpTpa];
@@ -95,6 +102,10 @@ struct AtSwitch {
     found: Vec<Found>,
     /// Under way: the numbers of the withdrawals, and the deletes that are left.
     under_way: Option<(BTreeSet<u64>, VecDeque<Found>)>,
+    /// The batch that was given last, until it is answered.
+    batch: Vec<Found>,
+    /// How often in a row a batch had no room.
+    tries: u32,
     has_failed: bool,
 }
 
@@ -107,6 +118,8 @@ pub(crate) struct Withdrawals {
     done: Vec<u64>,
     /// Switches whose next batch is due.
     ready: BTreeSet<DatapathId>,
+    /// Switches that had no room, and when they get their batch again.
+    again: BTreeMap<DatapathId, u64>,
 }
 
 impl Withdrawals {
@@ -180,6 +193,18 @@ impl Withdrawals {
         }
     }
 
+    /// Time passes: batches that had no room are due again.
+    pub fn on_time(&mut self, now_ms: u64) {
+        let Withdrawals { again, ready, .. } = self;
+        again.retain(|datapath, at_ms| {
+            let is_due = *at_ms <= now_ms;
+            if is_due {
+                ready.insert(*datapath);
+            }
+            !is_due
+        });
+    }
+
     /// The switches whose next batch is due. Each is returned once.
     pub fn take_ready(&mut self) -> BTreeSet<DatapathId> {
         std::mem::take(&mut self.ready)
@@ -195,23 +220,41 @@ impl Withdrawals {
         let Some((_, left)) = &mut there.under_way else { return Vec::new() };
         // The record has forgotten the rule when it was reported. If it has one, an app has taken the place.
         let is_taken = |key: &Option<RuleKey>| key.is_some_and(|key| record.known(key).is_some());
-        let mut batch = Vec::new();
-        while batch.len() < BATCH
+        there.batch.clear();
+        while there.batch.len() < BATCH
             && let Some((key, removal)) = left.pop_front()
         {
             if openflow != OpenFlowVersion::V1_0 || !is_taken(&key) {
-                batch.push(removal);
+                there.batch.push((key, removal));
             }
         }
+        let batch: Vec<Removal> = there.batch.iter().map(|(_, removal)| removal.clone()).collect();
         if batch.is_empty() {
             self.end(datapath);
         }
         batch
     }
 
+    /// The batch, or the barrier behind it, was not sent. So no answer comes, and nothing of it counts as deleted. Returns whether it is tried again.
+    pub fn on_not_sent(&mut self, datapath: DatapathId, now_ms: u64) -> bool {
+        let Some(there) = self.switches.get_mut(&datapath) else { return false };
+        let Some((_, left)) = &mut there.under_way else { return false };
+        there.tries += 1;
+        let is_tried_again = there.tries < TRIES_MAX;
+        if is_tried_again {
+            there.batch.drain(..).rev().for_each(|found| left.push_front(found));
+            self.again.insert(datapath, now_ms.saturating_add(AGAIN_MS));
+        } else {
+            there.has_failed = true;
+            self.end(datapath);
+        }
+        is_tried_again
+    }
+
     /// The barrier behind a batch was answered, or it failed.
     pub fn on_answer(&mut self, datapath: DatapathId, is_done: bool) {
         if let Some(there) = self.switches.get_mut(&datapath).filter(|it| it.under_way.is_some()) {
+            (there.batch, there.tries) = (Vec::new(), 0);
             there.has_failed |= !is_done;
             self.ready.insert(datapath);
         }
@@ -228,6 +271,7 @@ impl Withdrawals {
     fn end(&mut self, datapath: DatapathId) {
         let Some(there) = self.switches.get_mut(&datapath) else { return };
         let ids = there.under_way.take().map(|(ids, _)| ids).unwrap_or_default();
+        (there.batch, there.tries) = (Vec::new(), 0);
         if !std::mem::take(&mut there.has_failed) {
             there.due.retain(|it| !ids.contains(&it.id));
             self.finished.extend(&ids);
@@ -241,8 +285,9 @@ impl Withdrawals {
     /// A switch disconnected: nothing that was under way counts.
     pub fn on_switch_down(&mut self, datapath: DatapathId) {
         self.ready.remove(&datapath);
+        self.again.remove(&datapath);
         if let Some(there) = self.switches.get_mut(&datapath) {
-            (there.found, there.under_way, there.has_failed) = (Vec::new(), None, false);
+            *there = AtSwitch { due: std::mem::take(&mut there.due), ..AtSwitch::default() };
         }
     }
 

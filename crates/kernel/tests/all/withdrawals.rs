@@ -139,6 +139,57 @@ fn what_was_interrupted_or_refused_is_done_at_the_next_connection() {
     assert_eq!((deletes(&mut node).len(), node.kernel.take_withdrawn()), (5, vec![1]));
 }
 
+/// The batch that is due now.
+fn batch(node: &mut Node, now_ms: u64) -> Vec<String> {
+    node.kernel.ask_for_owners(now_ms, &mut node.effects);
+    let is_due = node.effects.drain(..).any(|effect| effect == Effect::Withdraw(SWITCH));
+    let removals = if is_due { node.kernel.next_withdrawals(SWITCH) } else { Vec::new() };
+    removals.iter().map(in_words).collect()
+}
+
+#[test]
+fn what_had_no_room_is_sent_again_later_and_counts_as_deleted_only_then() {
+    let mut node = Node::new();
+    node.kernel.withdraw(&[withdrawal(1, LostParts::All)], 0);
+    node.come_up(SWITCH, 0);
+    node.questions(0);
+    node.say(&report(), false);
+    let first = batch(&mut node, 0);
+    assert_eq!(first.len(), 5);
+    assert!(node.kernel.on_withdrawals_not_sent(SWITCH, 0));
+    assert_eq!(batch(&mut node, 999), [""; 0], "not at once");
+    // A later loss does not take the place of the batch that was not sent.
+    node.kernel.withdraw(&[withdrawal(1, LostParts::All), withdrawal(2, LostParts::All)], 999);
+    assert_eq!(batch(&mut node, 1_000), first);
+    assert_eq!(node.kernel.take_withdrawn(), [0; 0]);
+    answer(&mut node, Outcome::Programmed);
+    assert_eq!((deletes(&mut node).len(), node.kernel.take_withdrawn()), (0, vec![1]));
+}
+
+#[test]
+fn a_switch_that_never_has_room_is_left_alone_until_it_connects_again() {
+    let mut node = Node::new();
+    node.kernel.withdraw(&[withdrawal(1, LostParts::All)], 0);
+    node.come_up(SWITCH, 0);
+    node.questions(0);
+    node.say(&report(), false);
+    let mut tries = 0;
+    for now_ms in (0..).step_by(1_000) {
+        assert_eq!(batch(&mut node, now_ms).len(), 5);
+        tries += 1;
+        if !node.kernel.on_withdrawals_not_sent(SWITCH, now_ms) {
+            break;
+        }
+    }
+    assert_eq!(tries, kernel::withdrawals::TRIES_MAX);
+    assert_eq!((batch(&mut node, 1 << 20).len(), node.kernel.take_withdrawn()), (0, vec![]));
+    node.go_down(SWITCH);
+    node.come_up(SWITCH, 0);
+    node.questions(0);
+    node.say(&report(), false);
+    assert_eq!((deletes(&mut node).len(), node.kernel.take_withdrawn()), (5, vec![1]));
+}
+
 #[test]
 fn a_table_of_thousands_goes_in_batches() {
     let mut node = Node::new();

@@ -17,7 +17,8 @@ const DELETE_STRICT: u8 = 4;
 const DELETE: u16 = 2;
 
 impl Worker {
-    /// Sends the next deletes, and the barrier. If that fails, the session is about to end, and the switch gets them when it connects again.
+    /// Sends the next deletes, and the barrier. The session may have no room for them: then they are sent again later. If it is about to end, the switch gets
+    /// them when it connects again.
     pub(super) fn withdraw(&mut self, datapath: DatapathId) {
         let batch = self.dispatch.kernel.next_withdrawals(datapath);
         if batch.is_empty() {
@@ -27,7 +28,9 @@ impl Worker {
         let mut whats = batch.iter().map(in_command);
         let sent = whats.try_for_each(|what| self.send_withdrawal(datapath, what, false));
         if let Err(refused) = sent.and_then(|()| self.send_withdrawal(datapath, What::Barrier, true)) {
-            tracing::warn!(%datapath, "rules that a slice has lost stay until the switch connects again: {refused}");
+            let is_due_again = self.dispatch.kernel.on_withdrawals_not_sent(datapath, self.now_ms);
+            let until = if is_due_again { "the next try" } else { "the switch connects again" };
+            tracing::warn!(%datapath, "rules that a slice has lost stay until {until}: {refused}");
         }
     }
 
