@@ -42,7 +42,7 @@ impl Paths {
         out: &mut Commands,
     ) -> Result<Option<Vec<u8>>, Refused> {
         if !self.storage.is_loaded() {
-            let why = "the store has not answered yet: nothing can be kept until it does".to_owned();
+            let why = "the store has not answered yet, so nothing can be kept: try again".to_owned();
             return Err((status::NOT_READY, why));
         }
         let changes = if let Question::AddAll { intents } = &question { intents.len() } else { 1 };

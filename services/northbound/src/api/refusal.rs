@@ -34,6 +34,8 @@ pub fn refusal(of: &Statuses, answer: u16, payload: &[u8]) -> Problem {
             }
             status::OVER_QUOTA | status::SERVICE_BUSY => Problem::too_many(sentence),
             status::NO_SUCH_SERVICE => Problem::no_service(of.service, &missing(&sentence)),
+            // The monitor restarts it.
+            status::SERVICE_GONE => Problem::no_service(of.service, "it ended meanwhile: try again"),
             other => Problem::no_service(of.service, &format!("{sentence} (status {other})")),
         },
     }
@@ -93,5 +95,7 @@ mod tests {
         check(status::OVER_QUOTA, 429);
         check(status::NO_SUCH_SERVICE, 503);
         check(status::SERVICE_GONE, 503);
+        let gone = refusal(&OF, status::SERVICE_GONE, b"").detail;
+        assert_eq!(gone, "the service paths did not answer: it ended meanwhile: try again");
     }
 }
