@@ -24,6 +24,7 @@ mod process;
 mod scorecard;
 mod stop;
 mod switch_tables;
+mod tenant_faults;
 mod tenant_messages;
 mod tenant_neighbour;
 mod tenant_series;

@@ -13,6 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use openflow::Version;
+use openflow::message::NO_BUFFER;
 
 use super::tenant_words::{self, FIRST_XID, Ground, TenantAttack, Words};
 
@@ -45,6 +46,8 @@ pub struct Tried {
     pub cut_off: bool,
     /// How many messages were refused, and whether the sessions live.
     pub said: String,
+    /// Whether a session was open, and did not answer in time.
+    pub is_silent: bool,
 }
 
 /// One session.
@@ -99,6 +102,7 @@ fn tried(ended: &[Ended]) -> Tried {
     let missed = if missed.is_empty() { String::new() } else { format!(", not the messages {missed:?}") };
     Tried {
         cut_off: ended.iter().all(|one| one.is_closed),
+        is_silent: ended.iter().any(|one| !one.is_closed && !one.lives),
         said: format!(
             "{all}{refused} of {sent} messages refused{missed}, {live} of {} sessions live",
             ended.len()
@@ -171,8 +175,10 @@ fn replay(mut peer: Peer, bytes: &[u8], listener: &TcpListener, ended: &mut Ende
         peer.write(bytes)?;
         let packet_in = peer.messages().into_iter().find(|message| message.get(1) == Some(&PACKET_IN));
         buffer_id = packet_in.and_then(|message| Some(u32::from_be_bytes(*message.get(8..)?.first_chunk()?)));
+        buffer_id = buffer_id.filter(|buffer_id| *buffer_id != NO_BUFFER);
     }
-    let buffer_id = buffer_id.ok_or_else(|| io::Error::other("no packet came up from the virtual switch"))?;
+    let buffer_id =
+        buffer_id.ok_or_else(|| io::Error::other("no packet in a buffer came up from the virtual switch"))?;
     let version = peer.version;
     drop(peer);
     let stream = accept(listener, Instant::now() + PATIENCE)?;
@@ -316,5 +322,13 @@ mod tests {
         check(&[(2, 2, true), (1, 1, true)], "all refused: 3 of 3 messages refused, 2 of 2 sessions live");
         check(&[(2, 2, true), (1, 0, true)], "2 of 3 messages refused, 2 of 2 sessions live");
         check(&[(1, 1, true), (1, 1, false)], "2 of 2 messages refused, 1 of 2 sessions live");
+    }
+
+    #[test]
+    fn a_session_that_was_closed_is_not_silent() {
+        let one = |lives, is_closed| Ended { lives, is_closed, ..Ended::default() };
+        let is_silent = |ended: &[Ended]| tried(ended).is_silent;
+        assert!(is_silent(&[one(true, false), one(false, false)]));
+        assert!(!is_silent(&[one(true, false), one(false, true)]));
     }
 }

@@ -27,6 +27,7 @@ use super::combination::{self, Combination, SwitchKind};
 use super::from_a_tenant::{self, Tried};
 use super::looks::{self, wait_for};
 use super::switch_tables::{Tables, Witness};
+use super::tenant_faults::{Fault, Pulse, is_tried_again};
 use super::tenant_neighbour::Neighbour;
 use super::tenant_words::{self, Ground, TenantAttack};
 use super::trial::server;
@@ -59,9 +60,12 @@ const PAIRS: [(&str, &str); 2] = [("h2s1", "h2s2"), ("h2s3", "h2s1")];
 /// How long a ping may take. It is long, because only whether an answer arrives must decide.
 const PING_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many attacks are tried a second time. On a machine that stands still for seconds, controllers seem to be silent and lose their sessions, and a fault
-/// of Burnet shows again.
+/// How many attacks are tried a second time. On a machine that stands still for seconds, controllers seem to be silent and lose their sessions. Only a fault
+/// that this explains is tried again.
 const AGAIN_MAX: usize = 3;
+
+/// What a node says if it has no answer of its monitor in time.
+const NOT_READ_IN_TIME: &str = "the configuration was not read within";
 
 /// The most frames that are kept as evidence.
 const STRANGE_MAX: usize = 8;
@@ -77,6 +81,11 @@ struct Outcome {
     said: String,
     /// What is not as it must be.
     faults: Vec<String>,
+    /// Why it was tried again: what was late or lost at the first time, on a machine that did not run this program for so long.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    first_try: Vec<String>,
+    /// The longest time in milliseconds for which this program did not run.
+    longest_pause_ms: u64,
     /// How long it took.
     seconds: f64,
 }
@@ -102,15 +111,25 @@ pub fn together(wanted: &[&'static Case], args: &AttackArgs) -> Result<ExitCode,
         }
         let (mut series, mut again) = (Series::start(combination)?, 0);
         for (case, attack) in cases {
-            let mut outcome = series.outcome(case, attack);
+            let (mut outcome, mut says_nothing) = series.outcome(case, attack);
+            if says_nothing && again < AGAIN_MAX {
+                again += 1;
+                eprintln!(
+                    "{}\n       it is tried again on a new node: time alone explains it; this program did not run for {} ms",
+                    line(&outcome),
+                    outcome.longest_pause_ms
+                );
+                series = Series::start(combination)?;
+                let first_try = outcome.faults;
+                (outcome, says_nothing) = series.outcome(case, attack);
+                outcome.first_try = first_try;
+            }
             if !outcome.faults.is_empty() {
                 // What it has left would be taken for the fault of those behind it.
                 series = Series::start(combination)?;
-                if again < AGAIN_MAX {
-                    again += 1;
-                    eprintln!("{}\n       it is tried again on a new node", line(&outcome));
-                    outcome = series.outcome(case, attack);
-                }
+            }
+            if says_nothing {
+                eprintln!("{}: only late or lost, and not tried again", outcome.case);
             }
             if !args.json {
                 println!("{}", line(&outcome));
@@ -127,7 +146,7 @@ pub fn together(wanted: &[&'static Case], args: &AttackArgs) -> Result<ExitCode,
 }
 
 fn line(outcome: &Outcome) -> String {
-    let Outcome { case, openflow: [switches, tenant], said, faults, seconds } = outcome;
+    let Outcome { case, openflow: [switches, tenant], said, faults, seconds, .. } = outcome;
     let held = if faults.is_empty() { "held" } else { "FAILED" };
     let mut text = format!("{held:6} {case} ({tenant} on {switches}, {seconds:.1} s)");
     if !said.is_empty() {
@@ -157,6 +176,7 @@ struct Series {
     /// Rules that no packet of the neighbours uses.
     still: BTreeSet<String>,
     tried: usize,
+    pulse: Pulse,
     _neighbours: [Neighbour; 2],
 }
 
@@ -197,6 +217,7 @@ impl Series {
             before: Tables::default(),
             still: BTreeSet::new(),
             tried: 0,
+            pulse: Pulse::begin(),
             _neighbours: neighbours,
         };
         series.look_before()?;
@@ -225,8 +246,9 @@ impl Series {
         self.witness.tables().map_err(|error| format!("a switch does not say what it has: {error}"))
     }
 
-    /// One attack.
-    fn outcome(&mut self, case: &'static Case, attack: TenantAttack) -> Outcome {
+    /// One attack, and whether it says nothing of the node.
+    fn outcome(&mut self, case: &'static Case, attack: TenantAttack) -> (Outcome, bool) {
+        self.pulse.take();
         let (began, name) = (Instant::now(), format!("tenant-{}", self.tried));
         self.tried += 1;
         let lost_before = self.network.counters().connections_lost;
@@ -236,7 +258,7 @@ impl Series {
         let came = self.reload(&section).and_then(|()| {
             let (lost, tried) = self.attack(case, attack);
             faults.extend(lost);
-            tried.map_err(|error| format!("it could not be tried: {error}"))
+            tried.map_err(|error| Fault::Late(format!("it could not be tried: {error}")))
         });
         let said = match came {
             Ok(tried) => {
@@ -253,17 +275,27 @@ impl Series {
         if !wait_for(|| self.changes(true).is_empty()) {
             faults.extend(self.changes(true));
         }
-        faults.extend(self.guests.take());
+        faults.extend(self.guests.take().into_iter().map(Fault::Verdict));
         if self.network.counters().connections_lost > lost_before {
-            faults.push("a switch lost its session".to_owned());
+            faults.push(Fault::Lost("a switch lost its session".to_owned()));
         }
         faults.extend(self.restarts(&name));
         let openflow = [self.combination.version, self.combination.tenant].map(|version| version.to_string());
-        Outcome { case: case.name, openflow, said, faults, seconds: began.elapsed().as_secs_f64() }
+        let pause = self.pulse.take();
+        let outcome = Outcome {
+            case: case.name,
+            openflow,
+            said,
+            faults: faults.iter().map(ToString::to_string).collect(),
+            first_try: Vec::new(),
+            longest_pause_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+            seconds: began.elapsed().as_secs_f64(),
+        };
+        (outcome, is_tried_again(&faults, pause))
     }
 
     /// The attack, and pings of the neighbours meanwhile: those that were lost, and what came of it.
-    fn attack(&self, case: &Case, attack: TenantAttack) -> (Vec<String>, std::io::Result<Tried>) {
+    fn attack(&self, case: &Case, attack: TenantAttack) -> (Vec<Fault>, std::io::Result<Tried>) {
         let floods = matches!(
             tenant_words::words(attack, self.combination.tenant, &LINE),
             tenant_words::Words::Flood(_) | tenant_words::Words::FloodUnread(_) | tenant_words::Words::Hangup
@@ -274,7 +306,7 @@ impl Series {
             let pings = scope.spawn(|| {
                 let mut lost = Vec::new();
                 while !over.load(Ordering::Relaxed) {
-                    lost.extend(self.ping_all());
+                    lost.extend(self.ping_all().into_iter().map(Fault::Lost));
                 }
                 lost
             });
@@ -296,23 +328,28 @@ impl Series {
     }
 
     /// The node reads its configuration again, with the slice of an attacker or without.
-    fn reload(&self, section: &str) -> Result<(), String> {
+    fn reload(&self, section: &str) -> Result<(), Fault> {
         let file = self.node.folder().join("burnet.toml");
-        std::fs::write(file, self.config.clone() + section).map_err(|error| error.to_string())?;
+        std::fs::write(file, self.config.clone() + section)
+            .map_err(|error| Fault::Verdict(error.to_string()))?;
         match client::ask(self.node.socket(), &Question::Reload { app: None, slices: None }) {
             Ok(Answer::Reloaded(view)) if view.left.is_empty() => {
                 let stays = view.done.iter().find(|line| line.contains("its rules stay"));
-                stays.map_or(Ok(()), |line| Err(line.clone()))
+                stays.map_or(Ok(()), |line| Err(Fault::Verdict(line.clone())))
             }
-            other => Err(format!("the node does not take its configuration: {other:?}")),
+            other => {
+                let why = format!("the node does not take its configuration: {other:?}");
+                let is_late = why.contains(NOT_READ_IN_TIME);
+                Err(if is_late { Fault::Late(why) } else { Fault::Verdict(why) })
+            }
         }
     }
 
     /// What others have lost, and which of their rules were used. `is_gone`: also what the attacker has left behind.
-    fn changes(&mut self, is_gone: bool) -> Vec<String> {
+    fn changes(&mut self, is_gone: bool) -> Vec<Fault> {
         let now = match self.tables() {
             Ok(now) => now,
-            Err(why) => return vec![why],
+            Err(why) => return vec![Fault::Late(why)],
         };
         let mut changes: Vec<String> =
             self.before.lasting.difference(&now.lasting).map(|what| format!("lost: {what}")).collect();
@@ -321,11 +358,11 @@ impl Series {
         if is_gone {
             changes.extend(now.lasting.difference(&self.before.lasting).map(|what| format!("left: {what}")));
         }
-        changes
+        changes.into_iter().map(Fault::Verdict).collect()
     }
 
     /// Processes that ended.
-    fn restarts(&self, attacker: &str) -> Vec<String> {
+    fn restarts(&self, attacker: &str) -> Vec<Fault> {
         let mut ended = Vec::new();
         match client::ask(self.node.socket(), &Question::Node) {
             Ok(Answer::Node(view)) if view.kernel_restarts == 0 => {}
@@ -339,17 +376,20 @@ impl Series {
         }
         let panicked = looks::says(&self.node, "panicked");
         ended.extend(panicked.then(|| format!("a process panicked while {attacker} was there")));
-        ended
+        ended.into_iter().map(Fault::Verdict).collect()
     }
 }
 
 /// What the attacker was told, and must not have been.
-fn not_as_it_must(must: Must, tried: &Tried) -> Option<String> {
+///
+/// A session that answers has had the time to refuse what it took.
+fn not_as_it_must(must: Must, tried: &Tried) -> Option<Fault> {
     match must {
         Must::BeTurnedAway(words) if !tried.said.starts_with(words) => {
-            Some(format!("not {words}: {}", tried.said))
+            let why = format!("not {words}: {}", tried.said);
+            Some(if tried.is_silent { Fault::Late(why) } else { Fault::Verdict(why) })
         }
-        Must::BeCutOff if !tried.cut_off => Some("its sessions were not closed".to_owned()),
+        Must::BeCutOff if !tried.cut_off => Some(Fault::Lost("its sessions were not closed".to_owned())),
         _ => None,
     }
 }

@@ -180,9 +180,7 @@ pub(super) const CASES: &[Case] = &[
         "takes a packet from its buffer twice, on another connection",
         TenantAttack::ReplayedBuffer,
         REFUSED,
-    )
-    // In 1.3, a packet for the table does not always come up in time.
-    .on(On::Only(Version::V1_0)),
+    ),
     tenant("tenant-tag-in-match", "adds rules for tags of others", TenantAttack::TagInMatch, REFUSED),
     tenant(
         "tenant-tag-in-action",
