@@ -103,6 +103,11 @@ impl Node {
         self.0.folder()
     }
 
+    /// Its operator's socket.
+    pub fn socket(&self) -> &Path {
+        self.0.socket()
+    }
+
     /// A connection to its operator's socket, for frequent requests.
     ///
     /// # Errors

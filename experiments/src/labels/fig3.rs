@@ -1,7 +1,7 @@
 //! Figure 3: how long the five steps of a new flow take, from its first frame to the labels of all other tenants.
 //!
 //! ```text
-//!   first frame ──1 meter──2 rate update──3 shaper confirmed──4, 5 label and notice──> 99 other controllers
+//!   first frame ──1 meter──2 rate update──3 shaper confirmed──4 label──5 notices──> 99 other controllers
 //! ```
 //!
 //! In: what is asked. Out: claims and a figure. All parts are real, but the slices' switches are emulated: what servers send crosses a bridge. It runs in
@@ -35,8 +35,8 @@ const JUDGED: (usize, usize) = (BEFORE + 4, 2);
 /// What both flows are promised, in Mb/s, and the size of their frames.
 const SHARES_MBPS: [f64; 2] = [8.0, 2.0];
 const FRAME_BYTES: [f64; 2] = [1250.0, 250.0];
-/// Steps, as far as they can be seen from outside.
-const STEPS: [&str; 5] = ["meter", "rate update", "shaper confirmed", "first notice", "last notice"];
+/// The five steps. Of the last one, the first and the last notice.
+const STEPS: [&str; 6] = ["meter", "rate update", "shaper confirmed", "label", "first notice", "last notice"];
 
 /// Measures in this process, which has namespaces of its own.
 ///
@@ -65,12 +65,13 @@ pub fn again(data: &Value) -> Result<Findings, String> {
 
 fn findings(kept: &Kept) -> Result<Findings, String> {
     let flows: Vec<&Flow> = kept.rounds.iter().flatten().collect();
-    let times: Vec<[f64; 5]> = flows.iter().filter_map(|flow| flow.steps_ms).collect();
+    let seen = flows.iter().filter(|flow| flow.steps_ms.is_some() && flow.label_ms.is_some()).count();
+    let times = STEPS.map(|step| flows.iter().filter_map(|flow| step_ms(flow, step)).collect::<Vec<f64>>());
     let mut claims =
-        vec![Claim::seen("flows whose five steps were seen", format!("{} of {}", times.len(), flows.len()))];
-    for (place, step) in STEPS.iter().enumerate() {
-        let of_step: Vec<f64> = times.iter().map(|it| it[place]).collect();
-        claims.push(Claim::seen(&format!("from the first frame: {step}"), spread_text(&of_step, "ms", 1)));
+        vec![Claim::seen("flows whose five steps were seen", format!("{seen} of {}", flows.len()))];
+    for (step, of_step) in STEPS.iter().zip(&times) {
+        let text = if of_step.is_empty() { "not seen".to_owned() } else { spread_text(of_step, "ms", 1) };
+        claims.push(Claim::seen(&format!("from the first frame: {step}"), text));
     }
     let rules: Vec<f64> = kept.rules_ms.iter().flatten().copied().collect();
     let words: Vec<f64> = flows.iter().flat_map(|flow| flow.notices_ms.iter().copied()).collect();
@@ -111,6 +112,19 @@ fn measure(lab: &Lab) -> Result<Seen, String> {
     }
 }
 
+/// When one of [`STEPS`] was. None: it was not seen.
+fn step_ms(flow: &Flow, step: &str) -> Option<f64> {
+    let [meter, rate, shaped, first, last] = flow.steps_ms?;
+    match step {
+        "meter" => Some(meter),
+        "rate update" => Some(rate),
+        "shaper confirmed" => Some(shaped),
+        "label" => flow.label_ms,
+        "first notice" => Some(first),
+        _ => Some(last),
+    }
+}
+
 /// What arrives of a flow from this window on, in so many.
 fn rate_mbps(begun: &Flow, flow: usize, from: usize, windows: usize) -> Option<f64> {
     let frames = f64::from(begun.arrived(flow, from, windows)?);
@@ -134,12 +148,9 @@ fn claims_of_notices(what: &str, times_ms: &[f64]) -> Vec<Claim> {
     vec![claim("median", at(0.5), MEDIAN_MS), claim("99th percentile", at(0.99), P99_MS)]
 }
 
-fn figure(kept: &Kept, times: &[[f64; 5]]) -> Result<Figure, String> {
-    let points = (0..STEPS.len()).map(|place| {
-        let of_step: Vec<f64> = times.iter().map(|it| it[place]).collect();
-        spread_point(place as f64, &of_step)
-    });
-    let points: Vec<Point> = points.collect();
+fn figure(kept: &Kept, times: &[Vec<f64>; 6]) -> Result<Figure, String> {
+    let places = times.iter().enumerate().filter(|(_, of_step)| !of_step.is_empty());
+    let points: Vec<Point> = places.map(|(place, of_step)| spread_point(place as f64, of_step)).collect();
     let most = points.iter().map(|point| point.spread.map_or(point.y, |(_, most)| most));
     let steps = Chart {
         x: axis("", Scale::Names(STEPS.map(str::to_owned).into())),
@@ -152,7 +163,7 @@ fn figure(kept: &Kept, times: &[[f64; 5]]) -> Result<Figure, String> {
     panels.push(quote(&paper.paper, &paper.fig3.place, &paper.fig3.says));
     let notes = vec![
         format!(
-            "{OTHERS} slices see the link beside the one that sends. The label service tells no time of its own, so steps 4 and 5 are seen at sockets."
+            "{OTHERS} slices see the link beside the one that sends. The label is there when the label service has computed the first label for them, by its own clock reading. Notices are seen at sockets."
         ),
         "The paper has no numbers for this figure.".to_owned(),
     ];
@@ -199,6 +210,7 @@ mod tests {
     fn findings_are_the_same_when_they_are_made_again() {
         let flow = Flow {
             steps_ms: Some([1.0, 2.0, 3.0, 4.0, 5.0]),
+            label_ms: Some(3.5),
             notices_ms: vec![0.5; 99],
             arrivals: Some([vec![40; 11], vec![50; 11]]),
         };
@@ -207,6 +219,15 @@ mod tests {
         let second = again(&first.data).unwrap();
         assert_eq!((&first.claims, &first.data), (&second.claims, &second.data));
         assert_eq!(first.figure.to_svg(), second.figure.to_svg());
+        assert!(first.claims.iter().any(|it| it.what == "from the first frame: label"));
+        // A run from before the label was a step of its own.
+        let mut old = first.data.clone();
+        for flow in [0, 1] {
+            old["rounds"][0][flow].as_object_mut().unwrap().remove("label_ms");
+        }
+        let claims = again(&old).unwrap().claims;
+        let measured = [0, 1, 4].map(|place| claims[place].measured.as_str());
+        assert_eq!(measured, ["0 of 2", "1.0 ms (1.0 to 1.0, 2 times)", "not seen"]);
         assert!(again(&Value::Null).is_err_and(|why| why.contains("does not have what fig3 keeps")));
     }
 }

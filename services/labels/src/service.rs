@@ -22,11 +22,11 @@ use burnet_sdk::{
 };
 use edge::vnic::AgentId;
 use hose::{Bandwidth, SliceNo};
-use labels_contract::{Flow, Follow, Grant, Label, Question, STATE_KEY, shares, status};
+use labels_contract::{Flow, Follow, Grant, Label, Question, STATE_KEY, TimedLabel, shares, status};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use view::{Batch, Kind, Link, LinkState, Notice, Object, Snapshot};
 
 /// The service.
@@ -347,6 +347,8 @@ impl Labels {
 #[derive(Default)]
 struct Told {
     label: Option<Label>,
+    /// When all labels of this turn had been computed. The clock is read for the first of them.
+    at_us: Option<u64>,
     key: Vec<u8>,
     value: Vec<u8>,
 }
@@ -356,10 +358,18 @@ impl Told {
     fn entry(&mut self, label: Label) -> (&[u8], &[u8]) {
         if self.label != Some(label) {
             self.label = Some(label);
-            (self.key, self.value) = (label.link.to_string().into_bytes(), json(&label));
+            let at_us = *self.at_us.get_or_insert_with(unix_us);
+            (self.key, self.value) =
+                (label.link.to_string().into_bytes(), json(&TimedLabel { at_us, label }));
         }
         (&self.key, &self.value)
     }
+}
+
+/// Microseconds since 1970.
+fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn grant(query: &Query) -> Result<Grant, Refused> {

@@ -11,7 +11,9 @@
 use burnet_sdk::Ticket;
 use burnet_sdk::stream::{Pauses, Update};
 use flow::{DatapathId, PortNo};
-use labels_contract::{Entry, Follow, Heard, Label, Next, Question, Reporter, STATE_KEY, State, status};
+use labels_contract::{
+    Entry, Follow, Heard, Label, Next, Question, Reporter, STATE_KEY, State, TimedLabel, status,
+};
 use slicer::{FlowChange, PhysicalLink};
 use std::collections::{BTreeMap, BTreeSet};
 use view::{ConnectPoint, LinkId};
@@ -58,7 +60,7 @@ pub(crate) struct Labels {
     is_settled: bool,
     pauses: Pauses,
     /// The labels, as the stream told them.
-    known: BTreeMap<LinkId, Label>,
+    known: BTreeMap<LinkId, TimedLabel>,
     /// The links of a snapshot that is not complete.
     snapshot: Option<BTreeSet<LinkId>>,
     is_stale: bool,
@@ -131,8 +133,7 @@ impl Labels {
     }
 
     /// The known labels.
-    #[cfg(test)]
-    pub(crate) fn known(&self) -> impl Iterator<Item = &Label> {
+    pub(crate) fn known(&self) -> impl Iterator<Item = &TimedLabel> {
         self.known.values()
     }
 
@@ -309,7 +310,7 @@ impl Labels {
             }
             return;
         }
-        if let (Some(link), Ok(label)) = (link_of(key), serde_json::from_slice::<Label>(value)) {
+        if let (Some(link), Ok(label)) = (link_of(key), serde_json::from_slice::<TimedLabel>(value)) {
             if let Some(snapshot) = &mut self.snapshot {
                 snapshot.insert(link);
             }
@@ -324,13 +325,13 @@ impl Labels {
     }
 
     /// Links that the slice does not show have no label here.
-    fn set(&mut self, link: LinkId, label: Option<Label>, out: &mut Vec<PortLabel>) {
+    fn set(&mut self, link: LinkId, label: Option<TimedLabel>, out: &mut Vec<PortLabel>) {
         let before = match label.filter(|_| self.links.contains(&link)) {
             Some(label) => self.known.insert(link, label),
             None => self.known.remove(&link),
         };
-        if before.as_ref() != self.known.get(&link) {
-            let label = self.known.get(&link).copied();
+        let label = self.known.get(&link).map(|known| known.label);
+        if before.map(|before| before.label) != label {
             out.push(PortLabel { datapath: link.from.switch, port: link.from.port, label });
         }
     }

@@ -12,6 +12,7 @@ use crate::settings::SliceSettings;
 use crate::vnics::VnicState;
 use burnet_sdk::Wait;
 use flow::DatapathId;
+use labels_contract::TimedLabel;
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -77,6 +78,9 @@ pub struct SliceState {
     /// Its links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<SliceLinkState>,
+    /// The labels of its links, each with the time at which the service had computed it. Only in an answer to an operator.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<TimedLabel>,
 }
 
 /// A link of a slice.
@@ -248,7 +252,12 @@ mod tests {
     use super::*;
 
     fn large() -> Answer {
-        Answer::State(SliceState { slice: "x".repeat(1 << 20), switches: Vec::new(), links: Vec::new() })
+        Answer::State(SliceState {
+            slice: "x".repeat(1 << 20),
+            switches: Vec::new(),
+            links: Vec::new(),
+            labels: Vec::new(),
+        })
     }
 
     #[test]

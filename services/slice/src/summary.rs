@@ -70,6 +70,7 @@ mod tests {
             slice: "blue".to_owned(),
             switches: vec![switch(true), switch(false)],
             links: Vec::new(),
+            labels: Vec::new(),
         }
     }
 

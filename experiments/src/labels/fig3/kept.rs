@@ -26,6 +26,9 @@ pub(super) struct Kept {
 pub(super) struct Flow {
     /// From the first frame to each step. None: a step was not seen.
     pub steps_ms: Option<[f64; 5]>,
+    /// From the first frame until the service of labels had computed the first label of another slice. None: it was not seen.
+    #[serde(default)]
+    pub label_ms: Option<f64>,
     /// From the word that makes the flow count until each of the others was told. That word is the last of the meter's and the shaper's.
     pub notices_ms: Vec<f64>,
     /// The frames of both flows that arrive in each window. None: the first frame was not seen.
@@ -44,6 +47,7 @@ impl Flow {
     fn of(begun: &Begun) -> Flow {
         Flow {
             steps_ms: steps_ms(begun).map(|steps| steps.map(short)),
+            label_ms: label_ms(begun).map(short),
             notices_ms: after_word_ms(begun).into_iter().map(short).collect(),
             arrivals: time_of(begun, "leaves", 0.0).map(|first| {
                 [0, 1].map(|flow| (0..WINDOWS).map(|it| arrived(begun, flow, first, it)).collect())
@@ -79,6 +83,13 @@ fn steps_ms(begun: &Begun) -> Option<[f64; 5]> {
     Some([began, rate, shaped, first_told, last_told].map(|at| (at - first) * 1e3))
 }
 
+/// Labels of an earlier change are none of this flow.
+fn label_ms(begun: &Begun) -> Option<f64> {
+    let first = time_of(begun, "leaves", 0.0)?;
+    let labels = begun.labels_s.iter().copied().filter(|at| *at >= first);
+    labels.reduce(f64::min).map(|at| (at - first) * 1e3)
+}
+
 fn after_word_ms(begun: &Begun) -> Vec<f64> {
     let words = ["began", "shaped"].map(|what| time_of(begun, what, 0.0));
     let [Some(began), Some(shaped)] = words else { return Vec::new() };
@@ -105,7 +116,8 @@ mod tests {
             event(10.02, "shaped", 1),
         ];
         events.extend((0..100).map(|it| event(10.2005 + f64::from(it) * 0.001, "arrives", 1)));
-        Begun { flow: Some(1), events, told_s: vec![10.021, 10.0250004] }
+        let labels_s = vec![9.0, 10.0205, 10.0206];
+        Begun { flow: Some(1), events, told_s: vec![10.021, 10.0250004], labels_s }
     }
 
     #[test]
@@ -113,6 +125,8 @@ mod tests {
         let flow = Flow::of(&begun());
         assert_eq!(flow.steps_ms, Some([10.0, 11.0, 20.0, 21.0, 25.0]));
         assert_eq!(flow.notices_ms, [1.0, 5.0]);
+        assert_eq!(flow.label_ms, Some(20.5), "the first one behind the first frame");
+        assert_eq!(Flow::of(&Begun { labels_s: vec![9.0], ..begun() }).label_ms, None);
         assert_eq!(Flow::of(&Begun { told_s: Vec::new(), ..begun() }).steps_ms, None);
         assert_eq!(Flow::of(&Begun::default()), Flow::default());
     }

@@ -49,6 +49,9 @@ pub(super) struct Begun {
     pub events: Vec<(f64, String, usize)>,
     /// When each of the other controllers was told.
     pub told_s: Vec<f64>,
+    /// When the service of labels had computed the label of each other slice, as that slice says.
+    #[serde(default)]
+    pub labels_s: Vec<f64>,
 }
 
 /// What the part has seen.
@@ -193,6 +196,20 @@ impl World {
         Ok(())
     }
 
+    /// When the service had computed this label, for each other slice.
+    fn labels_s(&self, label_kbps: u32) -> Result<Vec<f64>, String> {
+        let mut command = Command::new(&self.burnet);
+        command.args(["slice", "list", "--json", "--socket"]).arg(self.node.socket());
+        let output = command.output().map_err(|error| format!("burnet cannot be run: {error}"))?;
+        let listed: Value = serde_json::from_slice(&output.stdout).map_err(|error| {
+            format!("burnet slice list: {error}: {}", String::from_utf8_lossy(&output.stderr))
+        })?;
+        let others = listed.as_array().into_iter().flatten().filter(|it| it["slice"] != "blue");
+        let labels = others.flat_map(|it| it["detail"]["Ok"]["labels"].as_array().into_iter().flatten());
+        let of_change = labels.filter(|it| it["label_kbps"] == label_kbps);
+        Ok(of_change.filter_map(|it| Some(it["at_us"].as_f64()? / 1e6)).collect())
+    }
+
     /// The first flow begins, and the second one later.
     fn round(&mut self) -> Result<[Begun; 2], String> {
         let mut begun = [Begun::default(), Begun::default()];
@@ -205,7 +222,9 @@ impl World {
             let answer = self.servers.ask(&json!({ "do": "seen", "flow": flow, "within_s": WATCHED_S }))?;
             let events = serde_json::from_value(answer["events"].clone());
             let events = events.map_err(|error| format!("fig3.py says {answer}: {error}"))?;
-            begun[flow] = Begun { flow: Some(flow), events, told_s };
+            // Asked when all have been told, so that the question delays no notice.
+            let labels_s = self.labels_s(left)?;
+            begun[flow] = Begun { flow: Some(flow), events, told_s, labels_s };
             sleep(Duration::from_secs(1));
         }
         self.wait(CAPACITY_KBPS)?;

@@ -38,6 +38,16 @@ pub struct Label {
     pub label_kbps: u64,
 }
 
+/// A label as a stream has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedLabel {
+    /// When the service had computed it, in microseconds since 1970.
+    pub at_us: u64,
+    /// The label.
+    #[serde(flatten)]
+    pub label: Label,
+}
+
 /// What holds for all labels of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {

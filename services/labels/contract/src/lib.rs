@@ -19,7 +19,9 @@ mod report;
 mod reporter;
 mod share;
 
-pub use answer::{AgentStanding, Counts, Flow, Heard, Incident, Label, RefusedEntry, Standing, State};
+pub use answer::{
+    AgentStanding, Counts, Flow, Heard, Incident, Label, RefusedEntry, Standing, State, TimedLabel,
+};
 pub use declaration::{DECLARATION, OWN, READ, WRITE};
 pub use grant::Grant;
 pub use question::{Follow, Hose, NAME_BYTES_MAX, QUESTION_BYTES_MAX, Question, VNICS_MAX, Vnic};
@@ -33,7 +35,7 @@ pub const SERVICE: &str = "labels";
 /// The topic on which the service publishes each [`Incident`] as JSON.
 pub const INCIDENT_TOPIC: &str = "labels.incident";
 
-/// The key of the entry of a stream that has the [`State`]. All other keys are links, and their values [`Label`]s.
+/// The key of the entry of a stream that has the [`State`]. All other keys are links, and their values [`TimedLabel`]s.
 pub const STATE_KEY: &str = "state";
 
 /// The statuses of answers, in addition to those common to all services. A payload of a refusal is a sentence.

@@ -108,7 +108,7 @@ fn labels_follow_the_stream_and_are_stale_when_it_ends() {
     let key = link(1, 2).to_string();
     let value = |kbps| {
         let label = Label { link: link(1, 2), capacity_kbps: 10_000, label_kbps: kbps };
-        serde_json::to_vec(&label).unwrap()
+        serde_json::to_vec(&TimedLabel { at_us: u64::from(kbps == 500), label }).unwrap()
     };
     let mut told = Vec::new();
     let mut hear = |labels: &mut Labels, update: Update<'_>| {
@@ -129,6 +129,10 @@ fn labels_follow_the_stream_and_are_stale_when_it_ends() {
     assert_eq!(hear(&mut labels, Update::Complete { number: 2 }), []);
     assert!(!labels.is_stale() && labels.known().count() == 1);
     assert_eq!(hear(&mut labels, Update::Put { number: 3, key, value: &value(500) }), [(1, 1, Some(500))]);
+    assert_eq!(labels.known().map(|it| it.at_us).collect::<Vec<_>>(), [1]);
+    let again = String::from_utf8(value(500)).unwrap().replace(r#""at_us":1"#, r#""at_us":2"#);
+    let again = Update::Put { number: 4, key, value: again.as_bytes() };
+    assert_eq!(hear(&mut labels, again), [], "the same label, at another time");
     // The next process of the service has no label of this link yet.
     hear(&mut labels, Update::Missed { from: 4, to: 4 });
     hear(&mut labels, Update::Begin { number: 4 });

@@ -10,6 +10,7 @@ use crate::network;
 use crate::state::{Answer, CLIENTS_MAX, Client, ControllerState, Question, SliceState, SwitchState};
 use crate::summary::summary;
 use burnet_sdk::{Commands, DatapathId, Level};
+use labels_contract::TimedLabel;
 use slice_contract::Network;
 use slicer::Connection;
 
@@ -48,7 +49,9 @@ impl Slice {
     /// The answer to an operator; `None` if it comes later.
     fn answer(&mut self, question: Question, out: &mut Commands) -> Option<Answer> {
         match question {
-            Question::State => Some(Answer::State(self.state())),
+            Question::State => {
+                Some(Answer::State(SliceState { labels: self.known_labels(), ..self.state() }))
+            }
             Question::Settings => Some(Answer::Settings(Box::new(self.settings.without_key()))),
             Question::Explain { at, message } => Some(match &self.switches {
                 None => Answer::Refused("the slice has no switches yet: try again".to_owned()),
@@ -140,7 +143,16 @@ impl Slice {
             }
         });
         let links = self.switches.as_ref().map(|it| it.links.states()).unwrap_or_default();
-        SliceState { slice: self.settings.name.clone(), switches: switches.collect(), links }
+        SliceState {
+            slice: self.settings.name.clone(),
+            switches: switches.collect(),
+            links,
+            labels: Vec::new(),
+        }
+    }
+
+    fn known_labels(&self) -> Vec<TimedLabel> {
+        self.labels.iter().flat_map(|labels| labels.known().copied()).collect()
     }
 
     fn controller_state(&self, connection: Connection) -> ControllerState {
