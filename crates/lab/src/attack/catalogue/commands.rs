@@ -226,7 +226,7 @@ pub(super) const IDENTITY: &[Case] = &[
     Case::app(
         Family::Identity,
         "untagged-priority",
-        "opens what the firewall blocks by a match of all fields, which 1.0 might put above all others",
+        "opens what the firewall blocks by a match of all fields, which 1.0 may put on top",
         LOW,
         Must::HoldOff,
     ),
