@@ -136,7 +136,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
     ("security", &["burnet-sdk", "package", "security-contract"]),
     // What it computes paths with is a crate of its own, so that benchmarks and tests reach it.
-    ("paths", &["burnet-sdk", "flow", "flows-contract", "graph", "paths-contract", "view"]),
+    ("paths", &["burnet-sdk", "flow", "flows-contract", "graph", "hose", "paths-contract", "view"]),
     // The virtual switches of a slice take events of the ABI, and speak OpenFlow towards the tenant.
     (
         "slice",

@@ -10,7 +10,8 @@
 use burnet_sdk::view::LinkId;
 use config::Config;
 use config::slices::{Slice, link_name};
-use flow::{Field, Match};
+use flow::{DatapathId, Field, Match};
+use hose::Checks;
 use monitor::AppSpec;
 use paths_contract::SliceLinks;
 use serde_json::{Map, Value, json};
@@ -75,10 +76,21 @@ fn of_paths(slices: &[Slice]) -> Value {
             ports: at(false).collect(),
             own_ports: at(true).collect(),
             links: slice.links.iter().flatten().map(|link| link.id).collect(),
+            rates_bps: rates_bps(slice),
         };
         (slice.name.clone(), links)
     };
     json!(slices.iter().map(of_slice).collect::<BTreeMap<String, SliceLinks>>())
+}
+
+/// What the VNICs of a slice at each switch may send and receive together. None if its links are not judged.
+pub fn rates_bps(slice: &Slice) -> BTreeMap<DatapathId, u64> {
+    let mut rates: BTreeMap<DatapathId, u64> = BTreeMap::new();
+    for vnic in slice.vnics.iter().filter(|_| slice.admission == Checks::Fabric) {
+        let sum = rates.entry(vnic.at.switch).or_default();
+        *sum = sum.saturating_add(vnic.rate.bps());
+    }
+    rates
 }
 
 /// The packets of a slice between switches. A slice whose plan is wrong is refused elsewhere, and has none here.
@@ -146,6 +158,50 @@ mod tests {
     }
 
     #[test]
+    fn links_are_judged_by_what_vnics_at_each_switch_may_send() {
+        let vnics = "vnics = { A = { port = 's1:1', rate = '8M' }, B = { port = 's1:2', rate = '2M' }, C = { port = 's2:1', rate = '4M' } }";
+        let blue = format!("isolation = 'vlan'\ntag = 7\nlinks = ['s1:3-s2:3']\n{vnics}");
+        for (more, expected) in
+            [("", vec![(1, 10_000_000), (2, 4_000_000)]), ("\nadmission = 'edge'", vec![])]
+        {
+            let specs = services::wanted(&config(&format!(
+                "[network]\n{}",
+                slice("blue", &(more.to_owned() + "\n" + &blue))
+            )))
+            .unwrap();
+            let told: BTreeMap<String, SliceLinks> =
+                serde_json::from_value(settings(&specs, "paths", "slices")).unwrap();
+            let rates: Vec<(u64, u64)> =
+                told["blue"].rates_bps.iter().map(|(switch, bps)| (switch.0, *bps)).collect();
+            assert_eq!(rates, expected);
+        }
+    }
+
+    #[test]
+    fn a_switch_of_openflow_1_0_between_can_tell_the_packets_of_each_isolation() {
+        let isolations = [
+            "isolation = 'vlan'\ntag = 7",
+            "isolation = 'flowspace'\nmatches = ['arp,vlan_tci=0', 'ip,nw_dst=10.1.0.0/16', 'tcp,tp_dst=80']\nports = ['s1:1']",
+            "isolation = 'address'\nprefix = '172.16.1.0/24'\naddresses = '10.0.0.0/24'\nhosts = { '10.0.0.1' = 's1:1' }",
+        ];
+        for isolation in isolations {
+            let told = config(&slice("blue", isolation)).slices;
+            let packets = packets(told.first().unwrap());
+            assert!(!packets.is_empty());
+            for packet in packets {
+                let matching = packet.clone().with(Field::InPort, 1_u32);
+                let output =
+                    vec![flow::Instruction::ApplyActions(vec![flow::Action::output(flow::PortNo(2))])];
+                let flow_mod = openflow::message::FlowModFields::default().with(matching, output);
+                let body = openflow::Body::FlowMod(flow_mod);
+                let written = openflow::Message { version: openflow::Version::V1_0, xid: 1, body }
+                    .encode(&mut Vec::new());
+                assert!(written.is_ok(), "{isolation}: {packet:?}: {written:?}");
+            }
+        }
+    }
+
+    #[test]
     fn the_services_know_the_links_of_slices() {
         let blue = "isolation = 'vlan'\ntag = 7\nown_ports = ['s1:1']\nlinks = ['s1:3-s2:3']";
         let eye = "isolation = 'flowspace'\nmatches = ['ip']\nread_only = true\nports = ['s1:1']";
@@ -161,6 +217,7 @@ mod tests {
             ports: points(&["1/3", "2/3"]),
             own_ports: points(&["1/1"]),
             links: vec!["1/3-2/3".parse().unwrap()],
+            rates_bps: BTreeMap::new(),
         };
         assert_eq!(told.remove("blue"), Some(expected));
         assert_eq!(told["eye"].packets, [], "an observer has no rules");

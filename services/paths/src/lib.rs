@@ -23,6 +23,7 @@ mod questions;
 mod rule_sets;
 pub mod rules;
 mod service;
+pub mod slice_traffic;
 mod storage;
 pub mod usage;
 pub mod virtual_links;

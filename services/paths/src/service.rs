@@ -317,12 +317,14 @@ impl Paths {
             self.tell(Event::ViewComplete(is_complete));
             self.links.on_view_complete(is_complete, now_ms);
         }
-        self.links.on_time(self.engine.network_mut(), now_ms, &mut self.link_effects);
         // Answers of the service of rules make room. They end in another call of this function.
         let is_crowded = self.rule_sets.is_crowded();
         if !is_crowded {
             self.tell(Event::Time);
         }
+        // Links of slices get what intents leave. So they come after them, also when both get their ways after a restart.
+        self.note_reserved();
+        self.links.on_time(self.engine.network_mut(), now_ms, &mut self.link_effects);
         self.tell_left_out(out);
         self.carry_out(out);
         self.tables.send(&self.engine, out);
@@ -335,6 +337,14 @@ impl Paths {
         }
     }
 
+    fn note_reserved(&mut self) {
+        let reserved = self.engine.network_mut().take_reserved();
+        if !reserved.is_empty() {
+            self.links.on_reserved();
+            self.tables.change_reserved(reserved);
+        }
+    }
+
     fn carry_out(&mut self, out: &mut Commands) {
         for effect in std::mem::take(&mut self.effects) {
             match effect {
@@ -344,7 +354,6 @@ impl Paths {
                 Effect::Changed(id) | Effect::Gone(id) => self.tables.change(id),
             }
         }
-        self.tables.change_reserved(self.engine.network_mut().take_reserved());
         self.carry_out_links();
         self.rule_sets.send(self.clock.now_ms(), out);
         self.keep_places(out);

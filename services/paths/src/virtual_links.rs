@@ -9,9 +9,13 @@
 //! A link that is one cable needs no rules, and is up while the view has it so. The frames of a slice are recognised by the port where they
 //! enter a switch and by the packets of the slice. So links of slices with a packet in common never share a cable.
 //!
-//! In: slices, changes of the network, states of rules, the time. Out: sets of rules to put or to remove, and states for readers. No user can
+//! A way that carries the worst traffic of all slices beside what intents have reserved comes before one that does not. If there is no such way, the
+//! link takes the one that lacks least, and its readers are told what is lacking. It moves as soon as a way fits.
+//!
+//! In: slices, changes of the network and of reservations, states of rules, the time. Out: sets of rules to put or to remove, and states for readers. No user can
 //! change these links. It sends nothing to a switch, and reads no clock.
 
+mod room;
 mod slice;
 mod tables;
 mod way;
@@ -21,8 +25,9 @@ use crate::network::Network;
 use burnet_sdk::{Commands, Query};
 use flow::canonical::write_match;
 use flows_contract::{FailureKind, Hop, Hops, Items, Path, Phase, SetState, hop_bytes};
-use graph::LinkNo;
-use paths_contract::{ALL_SLICES, LinkState, SliceLinks};
+use graph::{LinkNo, LinkSlot, Topology};
+use paths_contract::{ALL_SLICES, Lack, LinkState, SliceLinks};
+use room::Room;
 use slice::Slices;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tables::Tables;
@@ -33,6 +38,12 @@ const PRIORITY: u16 = 65_000;
 
 /// The bit that sets of virtual links have in their numbers, and sets of intents have not.
 const OF_LINK: u64 = 1 << 63;
+
+/// How many links that do not fit search a better way in one turn: tens of milliseconds in a large network. The others search in the next turns.
+const SEARCHES_MAX: usize = 64;
+
+/// How many ways are tried for a link if none fits. At the bound, it takes the best of them.
+const TRIES_MAX: usize = 16;
 
 /// Whether a set of this number is one of a virtual link.
 pub fn is_of_link(set: u64) -> bool {
@@ -72,6 +83,8 @@ struct Link {
     way: Option<Vec<LinkNo>>,
     /// Why it has no way.
     why: Option<String>,
+    /// What its way does not carry.
+    lack: Option<Lack>,
     /// There, and back.
     rules: [Rules; 2],
 }
@@ -84,7 +97,12 @@ pub struct VirtualLinks {
     /// The link and the direction of a set.
     sets: HashMap<u64, (usize, usize)>,
     tables: Tables,
+    /// What the ways of all links take.
+    room: Room,
     settle: Settle,
+    /// Of the links, how many are still to be asked whether they fit since the last change, and which one is next.
+    unasked: usize,
+    next_asked: usize,
     /// The network changed, or rules are to be put again.
     is_due: bool,
     last_version: u64,
@@ -107,12 +125,15 @@ impl VirtualLinks {
                 continue;
             }
             sets.extend([(numbers[0], (links.len(), 0)), (numbers[1], (links.len(), 1))]);
-            links.push(Link { slice, id, way: None, why: None, rules: numbers.map(Rules::new) });
+            links.push(Link { slice, id, way: None, why: None, lack: None, rules: numbers.map(Rules::new) });
         }
         let mut settle = Settle::new(settle_ms, now_ms);
         settle.on_loaded(!links.is_empty());
         VirtualLinks {
             is_due: !links.is_empty(),
+            unasked: links.len(),
+            next_asked: 0,
+            room: Room::new(slices.all()),
             slices,
             links,
             sets,
@@ -126,6 +147,14 @@ impl VirtualLinks {
     pub fn on_change(&mut self, now_ms: u64) {
         self.settle.on_change(now_ms);
         self.is_due = !self.links.is_empty();
+        self.unasked = self.links.len();
+    }
+
+    /// Intents reserve more or less than before.
+    pub fn on_reserved(&mut self) {
+        if self.room.is_used() {
+            (self.is_due, self.unasked) = (true, self.links.len());
+        }
     }
 
     /// The view is complete, or not any more.
@@ -138,52 +167,157 @@ impl VirtualLinks {
         self.is_due.then(|| self.settle.ready_at_ms())
     }
 
-    /// Gives each link that has none a way, and puts its rules.
+    /// Gives each link that has none a way, moves those that do not fit if they can, and puts rules.
     pub fn on_time(&mut self, network: &mut Network, now_ms: u64, out: &mut Vec<Effect>) {
         if !self.is_due || self.settle.ready_at_ms() > now_ms {
             return;
         }
         self.settle.finish();
         self.is_due = false;
-        for link in &mut self.links {
-            link.way.take_if(|way| !way::serves(network, way));
-        }
+        self.begin(network);
         for number in 0..self.links.len() {
-            self.choose(number, network, now_ms);
+            let Link { id, ref way, .. } = self.links[number];
+            if way.as_ref().is_none_or(|way| way::has_full(network, way, id, now_ms)) {
+                self.choose(number, network, now_ms);
+            }
+        }
+        self.move_unfit(network, now_ms);
+        for number in 0..self.links.len() {
+            self.judge(number, network);
             self.put(number, network, out);
             self.tell(number, network);
         }
     }
 
-    /// Chooses a way, if the link has none that serves.
+    /// Forgets ways that serve no more, and notes what the others take. A cable is the only way of its link, so it counts before others are chosen.
+    fn begin(&mut self, network: &Network) {
+        let VirtualLinks { links, room, .. } = self;
+        let topology = network.graph.topology();
+        room.clear();
+        for Link { slice, id, way, .. } in links {
+            way.take_if(|way| !way::serves(network, way));
+            *way = way.take().or_else(|| way::cable(network, *id).map(|cable| vec![cable]));
+            room.take(topology, way.as_deref().unwrap_or_default(), room.load(*slice, *id));
+        }
+    }
+
+    /// Moves links that do not fit, where that helps. A link that moves makes room, so all are asked again: each such move leaves one less.
+    fn move_unfit(&mut self, network: &mut Network, now_ms: u64) {
+        let mut searches = 0;
+        while self.unasked > 0 && searches < SEARCHES_MAX {
+            let number = self.next_asked;
+            self.next_asked = (number + 1) % self.links.len();
+            self.unasked -= 1;
+            self.judge(number, network);
+            if self.links[number].lack.is_some() {
+                searches += 1;
+                self.choose(number, network, now_ms);
+            }
+        }
+        self.is_due |= self.unasked > 0;
+    }
+
+    /// Chooses a way, if the link has none, or another one is better.
     fn choose(&mut self, number: usize, network: &mut Network, now_ms: u64) {
-        let Link { slice, id, ref way, .. } = self.links[number];
-        if way.as_ref().is_some_and(|way| !way::has_full(network, way, id, now_ms)) {
-            return;
+        let Link { slice, id, ref mut way, .. } = self.links[number];
+        let (load, before) = (self.room.load(slice, id), way.take());
+        self.room.give_back(network.graph.topology(), before.as_deref().unwrap_or_default(), load);
+        let found = self.better(number, before.as_deref(), network, now_ms);
+        if matches!(found, Ok(Some(_))) {
+            self.unasked = self.links.len();
         }
-        if let Some(cable) = way::cable(network, id) {
-            (self.links[number].way, self.links[number].why) = (Some(vec![cable]), None);
-            return;
-        }
-        self.slices.prepare(slice);
-        let (blocked, used) = (self.slices.blocked(slice), self.used_by_rivals(number, network));
-        let is_blocked = |at: &view::ConnectPoint| blocked.contains(at) && ![id.from, id.to].contains(at);
-        let may = |link: LinkId| {
-            ![link.from, link.to].iter().any(is_blocked)
-                && !used.contains(&link)
-                && !used.contains(&link.reversed())
-        };
-        let found = way::find(network, id, may, now_ms);
         let link = &mut self.links[number];
-        match found {
-            Ok(way) => (link.way, link.why) = (Some(way), None),
+        (link.way, link.why) = match found {
+            Ok(better) => (better.or(before), None),
             // One with a full table is better than none.
-            Err(_) if link.way.is_some() => {}
-            Err(why) => link.why = Some(why),
-        }
+            Err(why) => (before, Some(why)),
+        };
         if link.way.is_none() {
             link.rules.iter_mut().for_each(|rules| rules.has_carried = false);
         }
+        self.room.take(network.graph.topology(), link.way.as_deref().unwrap_or_default(), load);
+    }
+
+    /// A better way for a link than this one, which it has given back. `Ok(None)`: there is none.
+    fn better(
+        &mut self,
+        number: usize,
+        before: Option<&[LinkNo]>,
+        network: &mut Network,
+        now_ms: u64,
+    ) -> Result<Option<Vec<LinkNo>>, String> {
+        let Link { slice, id, .. } = self.links[number];
+        let load = self.room.load(slice, id);
+        let topology = network.graph.topology();
+        let fits = |way: &[LinkNo]| self.room.lack(topology, way, load).is_none();
+        let is_free = before.is_some_and(|way| !way::has_full(network, way, id, now_ms));
+        if is_free && before.is_some_and(fits) {
+            return Ok(None);
+        }
+        if let Some(cable) = way::cable(network, id) {
+            return Ok((before != Some(&[cable])).then(|| vec![cable]));
+        }
+        match self.find(number, network, now_ms, 0) {
+            Ok(way) => Ok(Some(way)),
+            // To lack less is no reason to move: links could push each other to and fro.
+            Err(_) if is_free => Ok(None),
+            Err(_) => self.least_lacking(number, network, now_ms).map(Some),
+        }
+    }
+
+    /// The way whose hop that lacks most lacks least.
+    fn least_lacking(
+        &mut self,
+        number: usize,
+        network: &mut Network,
+        now_ms: u64,
+    ) -> Result<Vec<LinkNo>, String> {
+        let Link { slice, id, .. } = self.links[number];
+        let load = self.room.load(slice, id);
+        let mut best = self.find(number, network, now_ms, u64::MAX)?;
+        for _ in 0..TRIES_MAX {
+            let topology = network.graph.topology();
+            let lacking = best.iter().map(|hop| self.room.lacking_bps(topology, topology.slot(*hop), load));
+            let Some(less_bps) = lacking.max().unwrap_or_default().checked_sub(1) else { break };
+            match self.find(number, network, now_ms, less_bps) {
+                Ok(way) => best = way,
+                Err(_) => break,
+            }
+        }
+        Ok(best)
+    }
+
+    /// Searches a way on which no hop lacks more than this.
+    fn find(
+        &mut self,
+        number: usize,
+        network: &mut Network,
+        now_ms: u64,
+        lacking_bps_max: u64,
+    ) -> Result<Vec<LinkNo>, String> {
+        let Link { slice, id, .. } = self.links[number];
+        self.slices.prepare(slice);
+        let (blocked, used) = (self.slices.blocked(slice), self.used_by_rivals(number, network));
+        let is_blocked = |at: &view::ConnectPoint| blocked.contains(at) && ![id.from, id.to].contains(at);
+        let load = self.room.load(slice, id);
+        let may = |topology: &Topology, hop: &LinkSlot| {
+            ![hop.id.from, hop.id.to].iter().any(is_blocked)
+                && !used.contains(&hop.id)
+                && !used.contains(&hop.id.reversed())
+                && self.room.lacking_bps(topology, hop, load) <= lacking_bps_max
+        };
+        way::find(network, id, may, now_ms)
+    }
+
+    /// Notes what the way of a link lacks, now that all links have theirs.
+    fn judge(&mut self, number: usize, network: &Network) {
+        let VirtualLinks { links, room, .. } = self;
+        let Link { slice, id, way, lack, .. } = &mut links[number];
+        let (topology, load) = (network.graph.topology(), room.load(*slice, *id));
+        let way = way.as_deref().unwrap_or_default();
+        room.give_back(topology, way, load);
+        *lack = room.lack(topology, way, load);
+        room.take(topology, way, load);
     }
 
     /// The links of the network under other links of slices with a packet in common.
@@ -291,6 +425,7 @@ impl VirtualLinks {
         };
         let back = hops.iter().rev().map(|hop| hop.reversed()).collect();
         let name = self.slices.name(link.slice).to_owned();
+        let state = LinkState { lack: link.lack.filter(|_| state.is_up), ..state };
         self.tables.put(&name, link.id, LinkState { hops, ..state.clone() });
         self.tables.put(&name, link.id.reversed(), LinkState { hops: back, ..state });
     }
@@ -388,7 +523,7 @@ impl Rules {
 impl Link {
     /// How the link is, without its hops. `None`: the switches have not said yet whether they take its rules.
     fn state(&self) -> Option<LinkState> {
-        let down = |why: &String| LinkState { is_up: false, hops: Vec::new(), why: Some(why.clone()) };
+        let down = |why: &String| LinkState { why: Some(why.clone()), ..LinkState::default() };
         if self.way.is_none() {
             return self.why.as_ref().map(down);
         }

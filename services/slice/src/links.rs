@@ -16,7 +16,7 @@ use crate::state::SliceLinkState;
 use burnet_sdk::Ticket;
 use burnet_sdk::stream::{Pauses, Update};
 use flow::{DatapathId, PortNo};
-use paths_contract::{FollowLinks, LinkState, read_link_key};
+use paths_contract::{FollowLinks, Lack, LinkState, read_link_key};
 use slicer::{End, LinkPlan, PhysicalLink, SlicePlan};
 use std::collections::BTreeMap;
 use view::LinkId;
@@ -42,6 +42,8 @@ struct Link {
     is_up: bool,
     /// What the service said last. `None`: nothing yet.
     below: Option<LinkState>,
+    /// What its way lacked when it last carried frames, and the log said so.
+    told_lack: Option<Lack>,
     /// The service has said once that it carries frames.
     has_carried: bool,
     /// Until then, it is assumed to. `None`: no time has passed since its ports were live first.
@@ -53,6 +55,14 @@ impl Link {
         let is_assumed =
             || !self.has_carried && self.assumed_until_ms.is_none_or(|until_ms| now_ms < until_ms);
         self.below.as_ref().is_some_and(|below| below.is_up) || is_assumed()
+    }
+}
+
+/// Whether a link fits, for the log.
+fn fits_text(link: LinkId, lack: Option<&Lack>) -> String {
+    match lack {
+        Some(lack) => format!("link {link} does not fit: {}", lack.text(&lack.hop.to_string())),
+        None => format!("link {link} fits again"),
     }
 }
 
@@ -85,7 +95,15 @@ impl Links {
         let directions = plan.physical_links();
         let links = plan.links.iter().zip(directions.chunks(2)).filter_map(|(link, both)| {
             let (plan, id) = (*link, id(both.first()?));
-            Some(Link { plan, id, is_up: false, below: None, has_carried: false, assumed_until_ms: None })
+            Some(Link {
+                plan,
+                id,
+                is_up: false,
+                below: None,
+                told_lack: None,
+                has_carried: false,
+                assumed_until_ms: None,
+            })
         });
         let has_service = has_service && !plan.links.is_empty();
         Links {
@@ -122,6 +140,12 @@ impl Links {
     /// Whether the link at this place of the plan is up.
     pub(crate) fn is_up(&self, place: usize) -> bool {
         self.links.get(place).is_some_and(|link| link.is_up)
+    }
+
+    /// What the way of the link at this place of the plan lacks, if the link is up and does not fit.
+    pub(crate) fn lack(&self, place: usize) -> Option<&Lack> {
+        let link = self.links.get(place).filter(|link| link.is_up)?;
+        link.below.as_ref()?.lack.as_ref()
     }
 
     fn changed(&mut self) -> Vec<(LinkPlan, bool)> {
@@ -216,6 +240,12 @@ impl Links {
         match (link, LinkState::from_bytes(value)) {
             (Some(link), Ok(state)) => {
                 link.has_carried |= state.is_up;
+                let hop = |lack: Option<Lack>| lack.map(|lack| lack.hop);
+                // Other numbers of the same hop are not worth a line, and a link that is down lacks more than bandwidth.
+                if state.is_up && hop(state.lack) != hop(link.told_lack) {
+                    self.lines.push(fits_text(link.id, state.lack.as_ref()));
+                    link.told_lack = state.lack;
+                }
                 link.below = Some(state);
             }
             (Some(_), Err(why)) => self.lines.push(why),
@@ -232,8 +262,9 @@ impl Links {
     /// All links, for operators.
     pub(crate) fn states(&self) -> Vec<SliceLinkState> {
         let state = |link: &Link| {
-            let below = link.below.clone().unwrap_or_default();
-            SliceLinkState { link: link.id, is_up: link.is_up, hops: below.hops, why: below.why }
+            let LinkState { hops, why, lack, .. } = link.below.clone().unwrap_or_default();
+            let lack = lack.filter(|_| link.is_up);
+            SliceLinkState { link: link.id, is_up: link.is_up, hops, why, lack }
         };
         self.links.iter().map(state).collect()
     }

@@ -4,17 +4,20 @@
 
 use crate::settings::{EndSettings, SliceSettings};
 use flow::{DatapathId, PortNo};
+use paths_contract::Lack;
 use slice_contract::{Network, NetworkLink, NetworkPort, NetworkSwitch};
 use view::{ConnectPoint, LinkId};
 
 /// How often a network may be published, in milliseconds.
 pub(crate) const INTERVAL_MS: u64 = 1_000;
 
-/// The network. The second argument says whether a switch is connected; the third, whether a link is up, by its place in the settings.
+/// The network. The second argument says whether a switch is connected; the others, whether a link is up and what its way lacks, by its place in the
+/// settings.
 pub(crate) fn network(
     settings: &SliceSettings,
     is_switch_up: impl Fn(DatapathId) -> bool,
     is_link_up: impl Fn(usize) -> bool,
+    lack: impl Fn(usize) -> Option<Lack>,
 ) -> Network {
     let switches = settings.switches.iter().map(|switch| NetworkSwitch {
         id: switch.datapath.to_string(),
@@ -30,7 +33,8 @@ pub(crate) fn network(
         |end: &EndSettings| Some(ConnectPoint { switch: end.datapath, port: physical_port(settings, end)? });
     let links = settings.links.iter().enumerate().filter_map(|(place, [from, to])| {
         let id = LinkId { from: point(from)?, to: point(to)? };
-        Some(NetworkLink { id: id.to_string(), up: is_link_up(place) })
+        let does_not_fit = lack(place).map(|lack| lack.text(&lack.hop.to_string()));
+        Some(NetworkLink { id: id.to_string(), up: is_link_up(place), does_not_fit })
     });
     let vnics = settings.vnics.iter().filter_map(|(name, end)| Some((name.clone(), point(end)?.to_string())));
     Network {

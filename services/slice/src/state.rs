@@ -13,6 +13,7 @@ use crate::vnics::VnicState;
 use burnet_sdk::Wait;
 use flow::DatapathId;
 use labels_contract::TimedLabel;
+use paths_contract::Lack;
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -96,6 +97,9 @@ pub struct SliceLinkState {
     /// Why the service says that it is down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// It is up, and this hop does not carry what the slice may send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lack: Option<Lack>,
 }
 
 /// A virtual switch.

@@ -30,6 +30,7 @@ pub(crate) fn summary(state: &SliceState) -> Summary {
             sum.shaped.insert(vnic.name.clone(), shaped);
         }
     }
+    sum.links_unfit = count(state.links.iter().filter(|link| link.lack.is_some()).count());
     while sum.shaped.len() > VNICS_MAX {
         sum.shaped.pop_last();
     }
@@ -90,6 +91,7 @@ mod tests {
             packet_ins_dropped_total: 2,
             packet_ins_unread_total: 8,
             packet_outs_total: 6,
+            links_unfit: 0,
             shaped: [("E".to_owned(), "shaped by agent 2".to_owned())].into(),
         };
         assert_eq!(summary(&state(3)), expected);

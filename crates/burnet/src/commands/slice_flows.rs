@@ -211,6 +211,7 @@ mod tests {
             link: link(text),
             is_up: true,
             why: None,
+            lack: None,
             hops: hops.iter().map(|hop| link(hop)).collect(),
         };
         let known = plain_link(link("s1:1-s2:1"), Bandwidth::from_kbps(1));

@@ -14,6 +14,7 @@ use config::slices::link_name;
 use monitor::{AppState, PAUSED, WAITS};
 use node::now_unix_ms;
 use operator::contract::{self, AppView};
+use paths_contract::Lack;
 use serde::Serialize;
 use slice::state::{Answer, ControllerState, Question, SliceLinkState, SliceState, SwitchState};
 use slice::vnics::{ShapedBy, VnicState};
@@ -78,10 +79,26 @@ pub fn list(args: &SliceListArgs) -> Result<String, CommandError> {
         + &noted(&slices))
 }
 
-/// A line for each slice of which there is something to say.
+/// What there is to say of slices: a note of the node, and a link that does not fit on its way.
 fn noted(slices: &[Listed]) -> String {
     let line = |it: &Listed| Some(format!("slice {}: {}\n", it.slice, it.note.as_ref()?));
-    slices.iter().filter_map(line).collect()
+    let unfit = |it: &Listed| unfit_line(it.detail.as_ref().ok()?);
+    slices.iter().flat_map(|it| [line(it), unfit(it)]).flatten().collect()
+}
+
+/// The first link of a slice that does not fit, and how many others there are.
+fn unfit_line(state: &SliceState) -> Option<String> {
+    let mut unfit = state.links.iter().filter_map(|link| Some((link.link, link.lack?)));
+    let (link, lack) = unfit.next()?;
+    let more = match unfit.count() {
+        0 => String::new(),
+        others => format!(" (and {others} more: burnet slice show {})", state.slice),
+    };
+    Some(format!("slice {}: link {} {}{more}\n", state.slice, link_name(link), unfit_text(&lack)))
+}
+
+fn unfit_text(lack: &Lack) -> String {
+    format!("does not fit: {}", lack.text(&link_name(lack.hop)))
 }
 
 fn row(listed: &Listed) -> [String; 7] {
@@ -178,6 +195,9 @@ fn link_text(link: &SliceLinkState) -> String {
         let hops: Vec<String> = link.hops.iter().map(|hop| link_name(*hop)).collect();
         text += &format!(", over {}", hops.join(", "));
     }
+    if let Some(lack) = &link.lack {
+        text += &format!("; {}", unfit_text(lack));
+    }
     if let Some(why) = link.why.as_ref().filter(|_| !link.is_up) {
         text += &format!(": {why}");
     }
@@ -256,6 +276,35 @@ fn states<'a>(
 mod tests {
     use super::*;
     use flow::DatapathId;
+
+    #[test]
+    fn links_that_do_not_fit_are_shown_with_what_is_lacking() {
+        let link = |id: &str, lack| SliceLinkState {
+            link: id.parse().unwrap(),
+            is_up: true,
+            hops: vec!["1/3-3/1".parse().unwrap(), "3/2-2/3".parse().unwrap()],
+            why: None,
+            lack,
+        };
+        let hop = "3/2-2/3".parse().unwrap();
+        let lack = Some(Lack { hop, worst_kbps: 4_000, left_kbps: 3_000, capacity_kbps: 10_000 });
+        let why =
+            "does not fit: hop s3:2-s2:3 lacks 1.0M: its VNICs can put 4.0M there, and 3.0M of 10.0M is left";
+        let mut state = SliceState {
+            slice: "blue".to_owned(),
+            switches: Vec::new(),
+            labels: Vec::new(),
+            links: vec![link("1/4-2/4", None), link("1/3-2/3", lack)],
+        };
+        let over = "up, over s1:3-s3:1, s3:2-s2:3";
+        assert_eq!(shown(&state), format!("link s1:4-s2:4: {over}\nlink s1:3-s2:3: {over}; {why}\n"));
+        assert_eq!(unfit_line(&state), Some(format!("slice blue: link s1:3-s2:3 {why}\n")));
+        state.links.push(link("1/5-2/5", lack));
+        let more = format!("slice blue: link s1:3-s2:3 {why} (and 1 more: burnet slice show blue)\n");
+        assert_eq!(unfit_line(&state), Some(more));
+        state.links.truncate(1);
+        assert_eq!(unfit_line(&state), None);
+    }
 
     #[test]
     fn a_switch_is_shown_with_its_controllers_and_why_one_is_away() {

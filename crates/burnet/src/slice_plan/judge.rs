@@ -9,6 +9,7 @@
 
 use super::places::{self, Unknown};
 use super::substrate::{Behind, Substrate};
+use crate::slice_links::rates_bps;
 use burnet_sdk::view::{ConnectPoint, LinkId};
 use config::slices::{Slice, link_name, port_name, switch_name};
 use flow::DatapathId;
@@ -17,6 +18,7 @@ use hose::{
     Bandwidth, Booking, Checks, Fit, Lack, NicNo, NoPath, Routing, SliceNo, SliceRequest, VnicRequest, embed,
     fit,
 };
+use paths::slice_traffic::{self, NotKnown};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A slice after the judgement.
@@ -257,27 +259,70 @@ impl Turn<'_> {
 
     /// The links that a slice names, and what is promised on them.
     fn named(&mut self) -> Result<Fitting, String> {
-        let hops = self.hops_of_links()?;
-        let routing = self.routing(&hops).map_err(|why| why.to_string())?;
+        let ways = self.ways_of_links()?;
+        let routing = self.routing_over(&ways).map_err(|why| why.to_string())?;
         let Turn { slice, number, request, .. } = self;
         let Substrate { graph, admission, .. } = &*self.substrate;
         let routing = Some(&routing).filter(|_| slice.admission == Checks::Fabric);
         let judged = admission.judge(graph.topology(), *number, request, routing);
         let booking = judged.map_err(|refused| in_words(&refused.lack))?;
+        let hops: BTreeSet<LinkId> = ways.iter().flat_map(|(_, way)| both_directions(way)).collect();
         Ok(Fitting { booking, links: hops.into_iter().collect(), switches: Vec::new() })
     }
 
-    /// The links of the network under the slice's links, in both directions.
-    fn hops_of_links(&mut self) -> Result<BTreeSet<LinkId>, String> {
+    /// The links of the slice, each with the links of the network under it.
+    fn ways_of_links(&mut self) -> Result<Vec<(LinkId, Vec<LinkId>)>, String> {
         let all: Vec<LinkId> = self.slice.links.iter().flatten().map(|link| link.id).collect();
+        // Those that are not known are refused with the routing.
+        let loads = slice_traffic::loads(&all, &rates_bps(self.slice)).unwrap_or_default();
         let (cables, longer): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|id| self.substrate.link(*id).is_some());
-        let mut hops: BTreeSet<LinkId> = cables.into_iter().flat_map(|id| [id, id.reversed()]).collect();
+        let mut ways: Vec<(LinkId, Vec<LinkId>)> = cables.into_iter().map(|id| (id, vec![id])).collect();
         for id in longer {
-            let way = self.way_beside(id, &hops)?;
-            hops.extend(way.into_iter().flat_map(|hop| [hop, hop.reversed()]));
+            let taken: BTreeSet<LinkId> = ways.iter().flat_map(|(_, way)| both_directions(way)).collect();
+            let taken_or_small =
+                self.too_small(id, &loads).into_iter().chain(taken.iter().copied()).collect();
+            // As the service `paths` does: a way that carries the slice's traffic comes first.
+            let way = self.way_beside(id, &taken_or_small).or_else(|_| self.way_beside(id, &taken))?;
+            ways.push((id, way));
         }
-        Ok(hops)
+        Ok(ways)
+    }
+
+    /// The links of the network that have less left than a link of the slice may carry. `loads`: by its directions, in bit/s.
+    fn too_small(&self, id: LinkId, loads: &BTreeMap<LinkId, u64>) -> Vec<LinkId> {
+        let Substrate { graph, admission, .. } = &*self.substrate;
+        let topology = graph.topology();
+        let lacks = |hop: LinkId, of: LinkId| {
+            let load_bps = loads.get(&of).copied().unwrap_or_default();
+            let left = topology.link(hop).and_then(|link| admission.link_left(topology, self.number, link));
+            left.is_some_and(|left| left.bps() < load_bps)
+        };
+        let all = topology.all_links().map(|(_, slot)| slot.id);
+        all.filter(|hop| lacks(*hop, id) || lacks(hop.reversed(), id.reversed())).collect()
+    }
+
+    /// How the traffic is spread over the links of the slice, and so over those of the network under them. The tenant counts a link of several hops
+    /// as one.
+    fn routing_over(&mut self, ways: &[(LinkId, Vec<LinkId>)]) -> Result<Routing, Lack> {
+        let Turn { request, .. } = self;
+        let Substrate { graph, admission, .. } = &*self.substrate;
+        let topology = graph.topology();
+        let places = admission.places(topology, request);
+        let ids: Vec<DatapathId> = places.iter().map(|place| topology.switch_id(*place)).collect();
+        let links: Vec<LinkId> = ways.iter().map(|(id, _)| *id).collect();
+        let parts = slice_traffic::parts(&links, &ids).map_err(not_known)?;
+        let mut routing = Routing { places, parts: BTreeMap::new() };
+        for (id, way) in ways {
+            for (direction, is_back) in [(*id, false), (id.reversed(), true)] {
+                let of_link = parts.get(&direction).into_iter().flatten();
+                for hop in way.iter().map(|hop| if is_back { hop.reversed() } else { *hop }) {
+                    let Some(hop) = topology.link(hop) else { continue };
+                    routing.parts.entry(hop).or_default().extend(of_link.clone());
+                }
+            }
+        }
+        Ok(routing)
     }
 
     /// The way of a link of several hops. A switch between cannot tell frames of two links of one slice apart, so they share no cable, and lead
@@ -316,16 +361,17 @@ impl Turn<'_> {
 
     /// What would fit of a slice that does not: over the links that it names, or over all that it may have.
     fn fit(&mut self) -> Option<Fit> {
-        let links = match self.slice.needs_links() {
-            false => self.hops_of_links().ok()?,
-            true => {
-                let all = self.substrate.graph.topology().all_links().map(|(_, slot)| slot.id);
-                all.filter(|link| may_have(self.slice, self.own, *link)).collect()
+        let routing = match (self.slice.needs_links(), self.slice.admission) {
+            (false, checks) => {
+                let ways = self.ways_of_links().ok()?;
+                Some(self.routing_over(&ways).ok()?).filter(|_| checks == Checks::Fabric)
             }
-        };
-        let routing = match self.slice.admission {
-            Checks::Edge => None,
-            Checks::Fabric => Some(self.routing(&links).ok()?),
+            (true, Checks::Edge) => None,
+            (true, Checks::Fabric) => {
+                let all = self.substrate.graph.topology().all_links().map(|(_, slot)| slot.id);
+                let links = all.filter(|link| may_have(self.slice, self.own, *link)).collect();
+                Some(self.routing(&links).ok()?)
+            }
         };
         let Substrate { graph, admission, .. } = &*self.substrate;
         fit(admission, graph.topology(), self.number, &self.request, routing.as_ref())
@@ -390,6 +436,21 @@ pub fn may_have(slice: &Slice, own: &BTreeSet<ConnectPoint>, link: LinkId) -> bo
         slice.switches.as_ref().is_none_or(|all| all.iter().any(|switch| switch.datapath == end.switch))
     };
     [link.from, link.to].into_iter().all(|end| is_in(end) && !own.contains(&end))
+}
+
+/// Why the traffic of a slice over its links is not known, in the words of admission.
+fn not_known(why: NotKnown) -> Lack {
+    match why {
+        NotKnown::NoPath { from, to } => Lack::NoPath { from: from.to_string(), to: to.to_string() },
+        NotKnown::TooManyPlaces(places) => Lack::TooManyPlaces(places),
+        // A configuration has fewer switches and links.
+        NotKnown::TooLarge => Lack::TooManyPlaces(graph::SWITCHES_MAX),
+    }
+}
+
+/// Both directions of links.
+fn both_directions(links: &[LinkId]) -> impl Iterator<Item = LinkId> {
+    links.iter().flat_map(|link| [*link, link.reversed()])
 }
 
 /// Each link once, in the direction whose name is lower.

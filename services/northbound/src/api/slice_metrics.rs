@@ -10,7 +10,7 @@ use slice_contract::{Summary, slice_of};
 
 type OfSummary = (&'static str, &'static str, &'static str, fn(&Summary) -> u64);
 
-const SUMMARIES: [OfSummary; 12] = [
+const SUMMARIES: [OfSummary; 13] = [
     ("burnet_slice_switches", "gauge", "Virtual switches of a slice.", |it| it.switches),
     ("burnet_slice_switches_up", "gauge", "Virtual switches whose physical switch is connected.", |it| {
         it.switches_up
@@ -45,6 +45,12 @@ const SUMMARIES: [OfSummary; 12] = [
         |it| it.packet_ins_unread_total,
     ),
     ("burnet_slice_packet_outs_total", "counter", "Packet-outs of a tenant.", |it| it.packet_outs_total),
+    (
+        "burnet_slice_links_unfit",
+        "gauge",
+        "Links of a slice whose ways do not carry what all slices may send.",
+        |it| it.links_unfit,
+    ),
 ];
 
 type OfStanding = (&'static str, &'static str, fn(&Standing) -> u64);

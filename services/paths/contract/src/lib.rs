@@ -28,7 +28,7 @@ pub use question::{
     Question, WAYS_MAX,
 };
 pub use reserved::{RESERVED_STATE_KEY, Reserved, ReservedState};
-pub use slice_links::{ALL_SLICES, FollowLinks, LinkState, SliceLinks, link_key, read_link_key};
+pub use slice_links::{ALL_SLICES, FollowLinks, Lack, LinkState, SliceLinks, link_key, read_link_key};
 pub use wanted::{ENDS_MAX, LINKS_MAX, LISTED_MAX, check_wanted};
 
 /// The name of the service.

@@ -6,8 +6,9 @@
 //!
 //! In: typed values, or bytes. Out: the other of the two. It decides nothing.
 
-use flow::Match;
+use flow::{DatapathId, Match};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use view::{ConnectPoint, LinkId};
 
 /// What stands for all slices in [`FollowLinks`]. No slice has this name.
@@ -25,6 +26,8 @@ pub struct SliceLinks {
     pub own_ports: Vec<ConnectPoint>,
     /// Its links, each in one direction.
     pub links: Vec<LinkId>,
+    /// What its VNICs at each switch may send and receive together, in bit/s. Empty: its links are not judged.
+    pub rates_bps: BTreeMap<DatapathId, u64>,
 }
 
 /// What a reader of links follows.
@@ -59,6 +62,45 @@ pub struct LinkState {
     /// Why it is down, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// It is up, and a link of the network below it does not carry what it may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lack: Option<Lack>,
+}
+
+/// A link of the network that does not carry the worst traffic of all slices beside what intents have reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lack {
+    /// The link.
+    pub hop: LinkId,
+    /// The most that the slice can put on it, by this link of its own.
+    pub worst_kbps: u64,
+    /// What other slices and intents leave.
+    pub left_kbps: u64,
+    /// What it carries.
+    pub capacity_kbps: u64,
+}
+
+impl Lack {
+    /// What is said of the link: `hop s3:1-s4:1 lacks 1.0M: its VNICs can put 4.0M there, and 3.0M of 10.0M is left`, with this name of the hop.
+    pub fn text(&self, hop: &str) -> String {
+        let Lack { worst_kbps, left_kbps, capacity_kbps, .. } = *self;
+        let lacking_kbps = worst_kbps.saturating_sub(left_kbps);
+        let [lacking, worst, left, capacity] =
+            [lacking_kbps, worst_kbps, left_kbps, capacity_kbps].map(rate_text);
+        format!(
+            "hop {hop} lacks {lacking}: its VNICs can put {worst} there, and {left} of {capacity} is left"
+        )
+    }
+}
+
+/// One digit behind the point, rounded down: `10.0M`.
+fn rate_text(kbps: u64) -> String {
+    let scale = [(1_000_000, 'G'), (1_000, 'M')].into_iter().find(|(scale, _)| kbps >= *scale);
+    scale.map_or_else(
+        || format!("{kbps}k"),
+        |(scale, letter)| format!("{}.{}{letter}", kbps / scale, kbps % scale * 10 / scale),
+    )
 }
 
 impl LinkState {
@@ -98,11 +140,34 @@ mod tests {
         for wrong in [&b"blue"[..], b"blue x", b"\xff 1/2-2/2"] {
             assert_eq!(read_link_key(wrong), None);
         }
-        let state = LinkState { is_up: true, hops: vec![link], why: None };
+        let lack = Lack { hop: link, worst_kbps: 4_000, left_kbps: 2_950, capacity_kbps: 10_000 };
+        let state = LinkState { is_up: true, hops: vec![link], why: None, lack: Some(lack) };
         assert_eq!(LinkState::from_bytes(&state.to_bytes()), Ok(state));
         assert!(LinkState::from_bytes(b"{}").is_err());
         let follow = FollowLinks { links_of: "blue".to_owned() };
         assert_eq!(FollowLinks::from_bytes(&follow.to_bytes()), Some(follow));
         assert_eq!(FollowLinks::from_bytes(br#"{"kinds":["path"]}"#), None);
+    }
+
+    #[test]
+    fn what_a_hop_lacks_is_a_sentence() {
+        let check = |worst_kbps, left_kbps, capacity_kbps, expected: &str| {
+            let lack = Lack { hop: "1/2-2/2".parse().unwrap(), worst_kbps, left_kbps, capacity_kbps };
+            assert_eq!(lack.text("s1:2-s2:2"), expected);
+        };
+        let most = "hop s1:2-s2:2 lacks 1.0M: its VNICs can put 4.0M there, and 2.9M of 10.0M is left";
+        check(4_000, 2_950, 10_000, most);
+        check(
+            1_100_000,
+            1_099_988,
+            2_500_000,
+            "hop s1:2-s2:2 lacks 12k: its VNICs can put 1.1G there, and 1.0G of 2.5G is left",
+        );
+        check(
+            4_000,
+            0,
+            3_000,
+            "hop s1:2-s2:2 lacks 4.0M: its VNICs can put 4.0M there, and 0k of 3.0M is left",
+        );
     }
 }

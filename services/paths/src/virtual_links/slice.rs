@@ -35,6 +35,11 @@ impl Slices {
         self.all.binary_search_by(|(known, _)| known.as_str().cmp(name)).is_ok()
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &SliceLinks> {
+        self.all.iter().map(|(_, links)| links)
+    }
+
     /// All links, each with the place of its slice.
     pub(super) fn links(&self) -> impl Iterator<Item = (usize, LinkId)> {
         let of = |(slice, (_, it)): (usize, &'_ (String, SliceLinks))| {

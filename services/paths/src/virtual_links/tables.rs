@@ -59,7 +59,7 @@ fn put(table: &mut Table, (slice, link): &(String, LinkId), state: &LinkState) {
     // A way of a thousand hops does not fit into an entry.
     if !table.put(&link_key(slice, *link), &state.to_bytes()) {
         let why = Some("it has too many hops to be told".to_owned());
-        let down = LinkState { is_up: false, hops: Vec::new(), why };
+        let down = LinkState { why, ..LinkState::default() };
         table.put(&link_key(slice, *link), &down.to_bytes());
     }
 }

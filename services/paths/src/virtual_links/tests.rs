@@ -1,5 +1,7 @@
 //! Virtual links on small networks: the rules that are put, and what readers are told.
 
+mod fitting;
+
 use super::*;
 use flow::Match;
 use flows_contract::{Failure, Item, items};
@@ -33,6 +35,7 @@ fn slice(tag: u16, links: &[&str]) -> SliceLinks {
         ports: links.iter().flat_map(|link| [link.from, link.to]).collect(),
         own_ports: Vec::new(),
         links,
+        rates_bps: Default::default(),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn cable(network: &Network, wanted: LinkId) -> Option<LinkNo> {
 pub(super) fn find(
     network: &mut Network,
     wanted: LinkId,
-    may: impl Fn(LinkId) -> bool,
+    may: impl Fn(&Topology, &LinkSlot) -> bool,
     now_ms: u64,
 ) -> Result<Vec<LinkNo>, String> {
     let first = end(network, |id| id.from == wanted.from)
@@ -60,7 +60,8 @@ pub(super) fn find(
     let last = end(network, |id| id.to == wanted.to)
         .ok_or_else(|| format!("no link that is up ends at port {}", wanted.to))?;
     let usable = |network: &Network, slot: &LinkSlot, only_free: bool| {
-        is_up(network, slot) && (!only_free || may(slot.id) && !is_full(network, slot, wanted, now_ms))
+        is_up(network, slot)
+            && (!only_free || may(network.graph.topology(), slot) && !is_full(network, slot, wanted, now_ms))
     };
     match between(network, first, last, |network, slot| usable(network, slot, true)) {
         Some(way) => Ok(way),

@@ -71,6 +71,8 @@ pub struct Summary {
     pub packet_ins_unread_total: u64,
     /// Packet-outs that were sent.
     pub packet_outs_total: u64,
+    /// Its links that are up on ways which do not carry what the VNICs of all slices may send.
+    pub links_unfit: u64,
     /// What holds VNICs to their rates, as `shaped by agent 2`, by their names. At most [`VNICS_MAX`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub shaped: BTreeMap<String, String>,
@@ -140,6 +142,9 @@ pub struct NetworkLink {
     pub id: String,
     /// Whether the tenant is told that it is up.
     pub up: bool,
+    /// What its way lacks, if it does not carry what the VNICs of all slices may send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub does_not_fit: Option<String>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -201,6 +206,7 @@ mod tests {
             packet_ins_dropped_total: most,
             packet_ins_unread_total: most,
             packet_outs_total: most,
+            links_unfit: most,
             shaped: (0..VNICS_MAX)
                 .map(|number| (format!("{number:026}"), "x".repeat(SHAPED_BYTES_MAX)))
                 .collect(),
@@ -220,8 +226,11 @@ mod tests {
             up: true,
             ports: (1..=48).map(|port| NetworkPort { port, shown_as: port }).collect(),
         };
-        let link =
-            |number: usize| NetworkLink { id: format!("of:{number:016x}/1-of:{number:016x}/2"), up: false };
+        let link = |number: usize| NetworkLink {
+            id: format!("of:{number:016x}/1-of:{number:016x}/2"),
+            up: false,
+            does_not_fit: (number == 0).then(|| "hop of:1/1-of:2/1 lacks 1.0M".to_owned()),
+        };
         let network = |switches: usize, links: usize| Network {
             slice: "blue".to_owned(),
             switches: (0..switches).map(switch).collect(),

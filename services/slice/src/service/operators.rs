@@ -115,7 +115,8 @@ impl Slice {
 
     fn network(&self) -> Network {
         let is_link_up = |place| self.switches.as_ref().is_some_and(|it| it.links.is_up(place));
-        network::network(&self.settings, |datapath| self.up.contains(&datapath), is_link_up)
+        let lack = |place| self.switches.as_ref().and_then(|it| it.links.lack(place).copied());
+        network::network(&self.settings, |datapath| self.up.contains(&datapath), is_link_up, lack)
     }
 
     fn state(&self) -> SliceState {

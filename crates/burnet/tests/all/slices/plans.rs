@@ -329,6 +329,40 @@ fn two_links_of_a_slice_over_several_hops_share_no_cable() {
 }
 
 #[test]
+fn a_link_of_several_hops_takes_a_way_that_fits_and_counts_as_one_hop() {
+    // From s1 over s3 and s4 to s2, and with a hop more over s5. s6 is between s1 and s2, too.
+    let cable = |(between, more): (&str, &str)| format!("[[link]]\nbetween = '{between}'\n{more}");
+    let network = |over_s5: &str| {
+        let cables = [
+            ("s1:1-s3:1", ""),
+            ("s2:1-s4:1", ""),
+            ("s3:8-s4:8", "rate = '5M'\n"),
+            ("s3:9-s5:1", over_s5),
+            ("s5:2-s4:9", ""),
+            ("s1:3-s6:1", ""),
+            ("s2:3-s6:2", ""),
+        ];
+        let nics = "[[nic]]\nports = ['s1:9']\n[[nic]]\nports = ['s2:9']\n";
+        format!("link_rate = '10M'\nnic_rate = '10M'\n{}{nics}", cables.map(cable).concat())
+    };
+    let slice =
+        |rate: &str| section("red", "links = ['s1:1-s2:1']", &[("A", "s1:9", rate), ("B", "s2:9", rate)]);
+    let over = |rate: &str| links(&judged(&network(""), &slice(rate))[0]);
+    assert_eq!(over("5M"), ["s1:1-s3:1", "s2:1-s4:1", "s3:8-s4:8"]);
+    assert_eq!(over("6M"), ["s1:1-s3:1", "s2:1-s4:1", "s3:9-s5:1", "s4:9-s5:2"]);
+    let less_there = "its VNICs can put 6.0M on link s3:8-s4:8, which has 5.0M of 5.0M left";
+    assert!(why(&judged(&network("reserved = '5M'\n"), &slice("6M"))[0]).contains(less_there));
+    // Two cables of the slice are longer for the tenant than its link over three.
+    let three = slice("5M").replacen("'s1:1-s2:1'", "'s1:1-s2:1', 's1:3-s6:1', 's6:2-s2:3'", 1);
+    let got = judged(&network(""), &three)[0].result.clone().unwrap();
+    let worst = |hop: &str| {
+        let found = got.links.iter().find(|link| link_name(link.id) == hop);
+        found.unwrap().worst.unwrap().bps()
+    };
+    assert_eq!((worst("s3:8-s4:8"), worst("s1:3-s6:1")), (5_000_000, 0));
+}
+
+#[test]
 fn vnics_that_nothing_holds_to_their_rates_are_named() {
     let vnic = |more: &str| {
         format!(

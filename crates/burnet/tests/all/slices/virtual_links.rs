@@ -6,7 +6,8 @@ use emulator::{Emulation, Handle, LinkQuality, SwitchOptions, Topology, Versions
 use flow::{DatapathId, MacAddr, PortNo};
 use serde_json::Value;
 use slice::state::{SliceLinkState, SliceState};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use test_bed::{Bed, Node, PATIENCE, kill};
 
@@ -83,10 +84,17 @@ fn services() -> String {
 impl World {
     /// The blue slice with these keys has a virtual link between the ports 3 of s1 and s2. The red one has the same ports, and no link.
     fn new(topology: Topology, versions: Versions, blue: &str, red: &str) -> World {
+        World::start(topology, versions, |tenants| {
+            services()
+                + &slice("blue", &tenants[0], &format!("{blue}\nlinks = ['s1:3-s2:3']"))
+                + &slice("red", &tenants[1], &format!("{red}\nports = ['s1:3', 's2:3']"))
+        })
+    }
+
+    /// `config`: what the node has for these tenants.
+    fn start(topology: Topology, versions: Versions, config: impl FnOnce(&[Node]) -> String) -> World {
         let tenants = vec![tenant(), tenant()];
-        let config = services()
-            + &slice("blue", &tenants[0], &format!("{blue}\nlinks = ['s1:3-s2:3']"))
-            + &slice("red", &tenants[1], &format!("{red}\nports = ['s1:3', 's2:3']"));
+        let config = config(&tenants);
         let node = bed().node().config(&config).log("info").start_ready();
         let options = SwitchOptions { versions, ..SwitchOptions::default() };
         let network = Emulation::start(&topology, node.address(), &options).unwrap();
@@ -189,11 +197,18 @@ fn frames_of_a_slice_with_addresses_pass_the_switch_between() {
     check_frames_pass(Versions::Only13, &addresses(1), &addresses(2));
 }
 
+/// The hosts of the red slice have the same addresses, so it has a tag.
+const FLOWSPACE: &str =
+    "isolation = 'flowspace'\nmatches = ['arp,vlan_tci=0', 'ip,vlan_tci=0']\nown_ports = ['s1:1', 's2:1']";
+
 #[test]
 fn frames_of_a_flowspace_pass_the_switch_between() {
-    // The hosts of the red slice have the same addresses, so it has a tag.
-    let blue = "isolation = 'flowspace'\nmatches = ['arp,vlan_tci=0', 'ip,vlan_tci=0']\nown_ports = ['s1:1', 's2:1']";
-    check_frames_pass(Versions::Only13, blue, &vlan(2));
+    check_frames_pass(Versions::Only13, FLOWSPACE, &vlan(2));
+}
+
+#[test]
+fn frames_of_a_flowspace_pass_a_switch_of_openflow_1_0() {
+    check_frames_pass(Versions::Only10, FLOWSPACE, &vlan(2));
 }
 
 /// s1 and s2 with a switch next to each, and two ways between these.
@@ -277,26 +292,82 @@ fn applied_slices_get_their_links_and_removed_ones_leave_no_rules() {
     world.wait_pings();
 }
 
-#[test]
-fn a_flow_over_a_virtual_link_is_booked_on_its_hops_and_lowers_the_label_of_another() {
+/// The two ways carry this, and all other cables 10 Mbit/s.
+fn two_ways(mbps_over_s4: u64, mbps_over_s5: u64) -> Topology {
     let mut topology = topology(6, &TWO_WAYS);
     for link in &mut topology.links {
         link.quality.rate_bits_per_s = Some(10_000_000);
     }
-    let tenants = vec![tenant(), tenant()];
-    let of = |name: &str, tenant: &Node, port: u16| {
-        let vnics = format!(
-            "vnics = {{ E = {{ port = 's1:{port}', rate = '4M' }}, F = {{ port = 's2:{port}', rate = '4M' }} }}"
-        );
-        let keys = format!("isolation = 'vlan'\ntag = {port}0\nlinks = ['s1:3-s2:3']\n{vnics}");
-        slice(name, tenant, &keys)
+    for (between, mbps) in [("s4", mbps_over_s4), ("s5", mbps_over_s5)] {
+        let cable = topology.links_between(between, "s6")[0];
+        topology.links[cable].quality.rate_bits_per_s = Some(mbps * 1_000_000);
+    }
+    topology
+}
+
+/// A slice with a link between s1 and s2, and a VNIC of 4 Mbit/s at each of them.
+fn promised(name: &str, tenant: &Node, port: u16) -> String {
+    let vnics = format!(
+        "vnics = {{ E = {{ port = 's1:{port}', rate = '4M' }}, F = {{ port = 's2:{port}', rate = '4M' }} }}"
+    );
+    slice(name, tenant, &format!("isolation = 'vlan'\ntag = {port}0\nlinks = ['s1:3-s2:3']\n{vnics}"))
+}
+
+#[test]
+fn a_link_whose_only_way_carries_less_stays_up_and_is_shown_until_it_can_move() {
+    let rest = free();
+    let network =
+        format!("[network]\n[network.northbound]\nlisten = ['{rest}']\n[network.paths]\nsettle_ms = 300\n");
+    let world = World::start(two_ways(10, 3), Versions::Only13, |tenants| {
+        network + &promised("blue", &tenants[0], 1)
+    });
+    world.wait_way(Some(4));
+    world.wait_pings();
+    let shown = |words: &[&str]| String::from_utf8(world.node.bed().run(words).stdout).unwrap();
+    let lack = "hop s5:2-s6:2 lacks 1.0M: its VNICs can put 4.0M there, and 3.0M of 3.0M is left";
+    let sentences = [("list", "slice blue: link s1:3-s2:3 does not fit: "), ("show", "; does not fit: ")];
+    let says = |(command, before): (&str, &str)| {
+        let words = if command == "list" { vec!["slice", "list"] } else { vec!["slice", "show", "blue"] };
+        shown(&words).contains(&format!("{before}{lack}\n"))
     };
-    let config = services() + &of("blue", &tenants[0], 1) + &of("red", &tenants[1], 2);
-    let node = bed().node().config(&config).log("info").start_ready();
-    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
-    let network = Emulation::start(&topology, node.address(), &options).unwrap();
-    network.wait_connected(PATIENCE).unwrap();
-    let world = World { node, tenants, network, topology };
+    let link = || read(rest, "/api/v1/slices/blue/network")["links"][0].clone();
+    let count = || read(rest, "/api/v1/slices/blue")["links_unfit"].clone();
+    assert!(!sentences.into_iter().any(says), "it prefers the way that fits");
+    world.set_cable("s4", "s6", false);
+    world.wait_way(Some(5));
+    world.wait_pings();
+    world.node.wait("commands show what is lacking", |_| sentences.into_iter().all(says));
+    world.node.wait("REST shows it", |_| {
+        let text = link()["does_not_fit"].as_str().map(str::to_owned).unwrap_or_default();
+        text.starts_with("hop of:0000000000000005/2-of:0000000000000006/2 lacks 1.0M: ") && count() == 1
+    });
+    world.node.wait_for_line("does not fit: hop of:0000000000000005/2-of:0000000000000006/2 lacks 1.0M");
+    world.set_cable("s4", "s6", true);
+    world.wait_way(Some(4));
+    world.node.wait("commands show nothing", |_| !sentences.into_iter().any(says));
+    world.node.wait("REST shows nothing", |_| {
+        link()["up"] == true && link()["does_not_fit"].is_null() && count() == 0
+    });
+    world.node.wait_for_line("fits again");
+    world.wait_pings();
+}
+
+/// What REST answers to an operator.
+fn read(rest: SocketAddr, path: &str) -> Value {
+    let mut connection = TcpStream::connect(rest).unwrap();
+    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    connection.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap_or_default()
+}
+
+#[test]
+fn a_flow_over_a_virtual_link_is_booked_on_its_hops_and_lowers_the_label_of_another() {
+    let world = World::start(two_ways(10, 10), Versions::Only13, |tenants| {
+        services() + &promised("blue", &tenants[0], 1) + &promised("red", &tenants[1], 2)
+    });
     let asked = |words: &[&str]| -> Vec<Value> {
         let shown = world.node.bed().run(&[&["slice"], words, &["--json"]].concat());
         let answer: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
