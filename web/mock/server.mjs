@@ -125,7 +125,7 @@ function resource({ world, apps }, method, [name, ...rest], query, body) {
 
 /** Two slices as in the paper's figure: blue's flow leaves red 2 of 10 Mbit/s. */
 function slice(id, query) {
-  const one = (id) => ({ kind: 'slice', id, state: 'running', since_ms: 0, restarts: 0, switches: 4, switches_up: 4, connections: 4, connections_up: 4, rules: 6, flows: 1 });
+  const one = (id) => ({ kind: 'slice', id, state: 'running', since_ms: 0, restarts: 0, switches: 4, switches_up: 4, connections: 4, connections_up: 4, rules: 6, flows: 1, links_unfit: id === 'red' ? 1 : 0 });
   const link = 'of:0000000000000003/1-of:0000000000000001/1';
   const [name, what] = id.split('/');
   if (name === '') return page('slices', [one('blue'), one('red')], query);
@@ -140,12 +140,14 @@ function slice(id, query) {
   }
 }
 
-/** Spines s1 and s2, leaves s3 and s4. A link of red is down. */
+/** Spines s1 and s2, leaves s3 and s4. A link of red is down, and another one does not fit. */
 function sliceNetwork(slice) {
   const of = (number) => `of:${String(number).padStart(16, '0')}`;
   const switches = [1, 2, 3, 4].map((number) => ({ id: of(number), shown_as: of(number), up: true, ports: [] }));
   const link = (leaf, spine) => ({ id: `${of(leaf)}/${spine}-${of(spine)}/${leaf - 2}`, up: slice !== 'red' || leaf !== 4 || spine !== 2 });
-  return { slice, switches, links: [link(3, 1), link(3, 2), link(4, 1), link(4, 2)], vnics: { E: `${of(3)}/3`, F: `${of(4)}/3` } };
+  const hop = `${of(3)}/1-${of(1)}/1`;
+  const unfit = slice === 'red' ? { does_not_fit: `hop ${hop} lacks 1.0M: its VNICs can put 3.0M there, and 2.0M of 10.0M is left` } : {};
+  return { slice, switches, links: [{ ...link(3, 1), ...unfit }, link(3, 2), link(4, 1), link(4, 2)], vnics: { E: `${of(3)}/3`, F: `${of(4)}/3` } };
 }
 
 function orderApp(apps, id, verb) {

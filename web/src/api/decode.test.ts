@@ -87,7 +87,7 @@ test('decode: a slice and what it shares', () => {
   assert.equal(decodeSlice({ state: 'running' }), null);
   assert.equal(decodeSliceFlow({ from: 'E' }), null);
   assert.deepEqual(decodeSlice({ id: 'blue', state: 'stopped', switches: 2, switches_up: 1, last_end: 'exit code 1' }), {
-    id: 'blue', state: 'stopped', switches: [1, 2], connections: [0, 0], rules: 0, refused: 0, flows: null, lastEnd: 'exit code 1',
+    id: 'blue', state: 'stopped', switches: [1, 2], connections: [0, 0], rules: 0, refused: 0, flows: null, lastEnd: 'exit code 1', unfit: 0,
   });
   assert.deepEqual(decodeSliceLabel({ link: 'a-b', capacity_kbps: 10, label_kbps: 2 }), { link: 'a-b', capacityKbps: 10, labelKbps: 2 });
   assert.deepEqual(decodeSliceVnic({ vnic: 'E', promised_bps: 8, sends_bps: 3 }), { name: 'E', promisedBps: 8, sendsBps: 3, receivesBps: 0, whyLess: '' });
@@ -95,7 +95,7 @@ test('decode: a slice and what it shares', () => {
   const shaped = decodeSliceFlow({ from: 'E', to: 'F', shaped: 'shaped by agent 2', cap_bps: 3, measured_bps: 2 });
   assert.deepEqual([shaped?.shaped, shaped?.capBps, shaped?.measuredBps], ['shaped by agent 2', 3, 2]);
   assert.equal(decodeSliceNetwork({ title: 'no answer' }), null);
-  assert.deepEqual(decodeSliceNetwork({ slice: 'blue', switches: [{ id: 'of:1', shown_as: 'of:2', up: true, ports: [] }], links: [{ id: 'of:1/1-of:3/1', up: false }, {}], vnics: { E: 'of:1/2' } }), {
-    switches: [{ id: 'of:1', shownAs: 'of:2', up: true }], links: [{ id: 'of:1/1-of:3/1', up: false }], vnics: [['E', 'of:1/2']], cut: false,
+  assert.deepEqual(decodeSliceNetwork({ slice: 'blue', switches: [{ id: 'of:1', shown_as: 'of:2', up: true, ports: [] }], links: [{ id: 'of:1/1-of:3/1', up: false }, { id: 'of:1/2-of:3/2', up: true, does_not_fit: 'hop' }, {}], vnics: { E: 'of:1/2' } }), {
+    switches: [{ id: 'of:1', shownAs: 'of:2', up: true }], links: [{ id: 'of:1/1-of:3/1', up: false, doesNotFit: null }, { id: 'of:1/2-of:3/2', up: true, doesNotFit: 'hop' }], vnics: [['E', 'of:1/2']], cut: false,
   });
 });

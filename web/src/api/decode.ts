@@ -216,7 +216,7 @@ export function decodeSlice(value: unknown): Slice | null {
   const pair = (name: string): [number, number] => [number(from[`${name}_up`]), number(from[name])];
   return {
     id, state: text(from.state), switches: pair('switches'), connections: pair('connections'), rules: number(from.rules), refused: number(from.refused_total),
-    flows: numberOrNull(from.flows), lastEnd: textOrNull(from.last_end),
+    flows: numberOrNull(from.flows), lastEnd: textOrNull(from.last_end), unfit: number(from.links_unfit),
   };
 }
 
@@ -226,7 +226,7 @@ export function decodeSliceNetwork(value: unknown): SliceNetwork | null {
   const named = (list: unknown) => (Array.isArray(list) ? list : []).map(object).filter(({ id }) => text(id) !== '');
   return {
     switches: named(from.switches).map((it) => ({ id: text(it.id), shownAs: text(it.shown_as), up: it.up === true })),
-    links: named(from.links).map((it) => ({ id: text(it.id), up: it.up === true })),
+    links: named(from.links).map((it) => ({ id: text(it.id), up: it.up === true, doesNotFit: textOrNull(it.does_not_fit) })),
     vnics: Object.entries(object(from.vnics)).map(([name, port]) => [name, text(port)]),
     cut: from.cut === true,
   };

@@ -200,6 +200,8 @@ export interface Slice {
   refused: number;
   flows: number | null;
   lastEnd: string | null;
+  /** How many of its links lead over hops that do not carry what is promised. */
+  unfit: number;
 }
 
 /** What all other slices leave of one direction of a link. */
@@ -236,7 +238,7 @@ export interface SliceFlow {
 export interface SliceNetwork {
   switches: { id: string; shownAs: string; up: boolean }[];
   /** One direction of each. */
-  links: { id: string; up: boolean }[];
+  links: { id: string; up: boolean; doesNotFit: string | null }[];
   /** The name of each VNIC, and its port. */
   vnics: [name: string, port: string][];
   /** Whether parts are left out. */

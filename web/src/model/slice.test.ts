@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { linkName, picture, portName } from './slice.ts';
+import { linkName, picture, portName, withPortNames } from './slice.ts';
 import type { SliceNetwork } from './objects.ts';
 
 const of = (number: number) => `of:${String(number).padStart(16, '0')}`;
 const network: SliceNetwork = {
   switches: [1, 3, 4].map((number) => ({ id: of(number), shownAs: number === 4 ? of(44) : of(number), up: number !== 4 })),
-  links: [{ id: `${of(3)}/1-${of(1)}/1`, up: true }, { id: `${of(4)}/1-${of(1)}/2`, up: false }, { id: `${of(9)}/1-${of(1)}/3`, up: true }],
+  links: [{ id: `${of(3)}/1-${of(1)}/1`, up: true }, { id: `${of(4)}/1-${of(1)}/2`, up: false }, { id: `${of(9)}/1-${of(1)}/3`, up: true }].map((link) => ({ ...link, doesNotFit: null })),
   vnics: [['E', `${of(3)}/3`], ['F', `${of(4)}/3`]],
   cut: false,
 };
@@ -41,4 +41,5 @@ test('slice: ports and links have the words of a slices file', () => {
   assert.equal(portName(`${of(3)}/12`), 's3:12');
   assert.equal(linkName(`${of(3)}/1-${of(1)}/2`), 's3:1-s1:2');
   assert.equal(portName('of:00ab000000000001/7'), 'of:00ab000000000001:7');
+  assert.equal(withPortNames(`hop ${of(3)}/12-${of(1)}/2 lacks 1.0M`), 'hop s3:12-s1:2 lacks 1.0M');
 });

@@ -59,6 +59,11 @@ export function linkName(id: string): string {
   return id.split('-').map(portName).join('-');
 }
 
+/** A sentence of the node with ports in the words of a slices file. */
+export function withPortNames(text: string): string {
+  return text.replace(/of:[0-9a-f]{16}\/\d+/g, portName);
+}
+
 const switchOf = (port: string) => port.slice(0, port.lastIndexOf('/'));
 
 /** The label of a direction stands at this part of the way, so that both of a link can be read. */

@@ -326,6 +326,8 @@ pageTest('a slice is shown with its labels, what its VNICs are promised and get,
   await map.getByText('2 Mbit/s').waitFor();
   await map.getByText('E', { exact: true }).waitFor();
   assert.equal(await map.locator('line.down').count(), 1);
+  await page.getByRole('button', { name: /^red running/ }).getByText('1 link does not fit').waitFor();
+  await page.getByText('Link s3:1-s1:1 does not fit: hop s3:1-s1:1 lacks 1.0M: its VNICs can put 3.0M there, and 2.0M of 10.0M is left.').waitFor();
   assert.equal(await map.locator('.switch').count(), 4);
   await page.getByRole('region', { name: 'VNICs of red' }).getByText('F receives all that it may').waitFor();
   const flows = page.getByRole('region', { name: 'Flows of red' });
@@ -333,6 +335,7 @@ pageTest('a slice is shown with its labels, what its VNICs are promised and get,
   await flows.getByText('shaped by agent 2, capped at 4 Mbit/s').waitFor();
   await flows.getByText('3.9 Mbit/s').waitFor();
   await page.getByRole('button', { name: /^blue running/ }).click();
+  await page.getByText('does not fit: hop').waitFor({ state: 'detached' });
   await page.getByRole('region', { name: 'Flows of blue' }).getByText('–', { exact: true }).first().waitFor();
 });
 
