@@ -332,11 +332,14 @@ impl Turn<'_> {
         let is_free = |end: ConnectPoint| {
             [id.from, id.to].contains(&end) || !own.contains(&end) && slice.port(end).is_none()
         };
-        let may = |hop: LinkId| !taken.contains(&hop) && is_free(hop.from) && is_free(hop.to);
+        // Through the port at an end, the way would come back to the slice.
+        let turns_back = |hop: LinkId| hop.to == id.from || hop.from == id.to;
+        let may =
+            |hop: LinkId| !taken.contains(&hop) && !turns_back(hop) && is_free(hop.from) && is_free(hop.to);
         if let Some(way) = self.substrate.with_only(may, |substrate| way(substrate, id)) {
             return Ok(way);
         }
-        let why = match way(self.substrate, id) {
+        let why = match self.substrate.with_only(|hop| !turns_back(hop), |substrate| way(substrate, id)) {
             None => format!("no path leads along link {}", link_name(id)),
             Some(_) => format!(
                 "each path along link {} uses a cable of another link of the slice, a port of the slice, or a port in own_ports: name another port, or the \

@@ -244,6 +244,21 @@ fn no_link_leads_over_an_own_port_or_a_port_of_the_slice_or_of_its_packets() {
 }
 
 #[test]
+fn a_way_does_not_come_back_through_the_port_of_an_end() {
+    // 3 and 4 are joined over 1 and 2 only.
+    let mut bed = Bed::new(&["1/3-3/1", "4/1-2/3", "1/4-2/4"], &[("blue", slice(7, &[LINK]))]);
+    bed.turn();
+    assert_eq!(bed.wanted(), (vec![], 0));
+    bed.check(LINK, Some(Err("no path leads from port")));
+    // By another port, it may pass the switch at an end.
+    bed.set("3/2-1/5", true);
+    bed.set("2/5-4/2", true);
+    bed.turn();
+    bed.confirm();
+    bed.check(LINK, Some(Ok("1-3 3-1 1-2 2-4 4-2")));
+}
+
+#[test]
 fn a_cable_needs_no_rules_and_follows_the_view() {
     let mut bed = Bed::new(&[LINK], &[("blue", slice(7, &[LINK]))]);
     bed.turn();

@@ -59,8 +59,11 @@ pub(super) fn find(
         .ok_or_else(|| format!("no link that is up begins at port {}", wanted.from))?;
     let last = end(network, |id| id.to == wanted.to)
         .ok_or_else(|| format!("no link that is up ends at port {}", wanted.to))?;
+    // Through the port at an end, the way would come back to the slice.
+    let turns_back = |slot: &LinkSlot| slot.id.to == wanted.from || slot.id.from == wanted.to;
     let usable = |network: &Network, slot: &LinkSlot, only_free: bool| {
         is_up(network, slot)
+            && !turns_back(slot)
             && (!only_free || may(network.graph.topology(), slot) && !is_full(network, slot, wanted, now_ms))
     };
     match between(network, first, last, |network, slot| usable(network, slot, true)) {
