@@ -114,16 +114,21 @@ impl World {
         });
     }
 
-    /// The link of the blue slice, as soon as the slice answers.
+    /// The first link of the blue slice.
     fn link(&self) -> SliceLinkState {
-        let mut link = None;
-        self.node.wait("the slice shows its link", |node| {
+        self.links().swap_remove(0)
+    }
+
+    /// The links of the blue slice, as soon as the slice answers.
+    fn links(&self) -> Vec<SliceLinkState> {
+        let mut links = Vec::new();
+        self.node.wait("the slice shows its links", |node| {
             let shown = node.bed().run(&["slice", "show", "blue", "--json"]);
             let state: Option<SliceState> = serde_json::from_slice(&shown.stdout).ok();
-            link = state.and_then(|state| state.links.into_iter().next());
-            link.is_some()
+            links = state.map(|state| state.links).unwrap_or_default();
+            !links.is_empty()
         });
-        link.unwrap()
+        links
     }
 
     /// Waits until the link of the blue slice leads over this switch, or is down.
@@ -256,6 +261,30 @@ fn a_virtual_link_takes_another_way_and_is_down_for_the_tenant_while_there_is_no
     // Rules of the way that is used no more are removed, as soon as the switch has no others to serve.
     let has_rules = |switch| world.rules_in(switch).iter().any(|rule| rule.starts_with("flows "));
     world.node.wait("the rules of the other way are gone", |_| has_rules(first) && !has_rules(second));
+}
+
+#[test]
+fn two_links_of_a_slice_take_different_ways_and_one_is_down_while_there_is_one_way() {
+    let cables = [&TWO_WAYS[..], &["s1:4-s3:9", "s6:9-s2:4"]].concat();
+    // The slice has a ring, in which a learning switch would flood for ever. So no controller answers.
+    let links = "links = ['s1:3-s2:3', 's1:4-s2:4']";
+    let blue = format!("[slice.blue]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 10\n{links}\n", free());
+    let world = World::start(topology(6, &cables), Versions::Only13, |_| services() + &blue);
+    let over =
+        |link: &SliceLinkState, switch: u64| link.hops.iter().any(|hop| hop.to.switch == DatapathId(switch));
+    world.node.wait("both links are up, and each has a way of its own", |_| {
+        let links = world.links();
+        links.iter().all(|link| link.is_up && over(link, 4) != over(link, 5))
+            && over(&links[0], 4) != over(&links[1], 4)
+    });
+    world.set_cable("s4", "s6", false);
+    world.node.wait("one of them is down", |_| {
+        let (up, down): (Vec<_>, Vec<_>) = world.links().into_iter().partition(|link| link.is_up);
+        let is_told = |link: &SliceLinkState| {
+            link.why.as_ref().is_some_and(|why| why.contains("a virtual link of a slice"))
+        };
+        up.len() == 1 && over(&up[0], 5) && down.iter().all(is_told)
+    });
 }
 
 #[test]
