@@ -7,6 +7,7 @@
 //! In: what is asked. Out: claims and a figure. All parts are real, but the slices' switches are emulated: what servers send crosses a bridge. It runs in
 //! namespaces of its own and needs root.
 
+mod bare;
 mod kept;
 mod part;
 mod tenants;
@@ -46,6 +47,14 @@ pub(super) fn part(is_short: bool) -> Result<String, String> {
     part::run(is_short)
 }
 
+/// One of the processes that slices are compared with.
+///
+/// # Errors
+/// As [`bare::serve`].
+pub(super) fn bare_part(address: &str) -> Result<String, String> {
+    bare::serve(address)
+}
+
 /// Runs it.
 ///
 /// # Errors
@@ -77,6 +86,7 @@ fn findings(kept: &Kept) -> Result<Findings, String> {
     let words: Vec<f64> = flows.iter().flat_map(|flow| flow.notices_ms.iter().copied()).collect();
     claims.extend(claims_of_notices("a flow mod", &rules));
     claims.extend(claims_of_notices("the word of a shaper", &words));
+    claims.extend(claim_of_bare(kept));
     for (flow, share) in SHARES_MBPS.iter().enumerate() {
         let rates: Vec<f64> =
             kept.rounds.iter().filter_map(|it| rate_mbps(&it[1], flow, JUDGED.0, JUDGED.1)).collect();
@@ -148,6 +158,19 @@ fn claims_of_notices(what: &str, times_ms: &[f64]) -> Vec<Claim> {
     vec![claim("median", at(0.5), MEDIAN_MS), claim("99th percentile", at(0.99), P99_MS)]
 }
 
+/// What the machine takes for as many processes that only pass a wake-up on.
+fn claim_of_bare(kept: &Kept) -> Option<Claim> {
+    let mut sorted: Vec<f64> = kept.bare_ms.iter().flatten().copied().collect();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let [middle, most] = [last / 2, last * 99 / 100].map(|place| sorted[place]);
+    let what = format!("from a wake-up to the sockets of {OTHERS} processes that only pass it on, median");
+    Some(Claim::seen(
+        &what,
+        format!("{middle:.2} ms of {} notices; 99th percentile {most:.2} ms", sorted.len()),
+    ))
+}
+
 fn figure(kept: &Kept, times: &[Vec<f64>; 6]) -> Result<Figure, String> {
     let places = times.iter().enumerate().filter(|(_, of_step)| !of_step.is_empty());
     let points: Vec<Point> = places.map(|(place, of_step)| spread_point(place as f64, of_step)).collect();
@@ -214,11 +237,18 @@ mod tests {
             notices_ms: vec![0.5; 99],
             arrivals: Some([vec![40; 11], vec![50; 11]]),
         };
-        let kept = Kept { rules_ms: vec![vec![0.5; 99]], rounds: vec![[flow.clone(), flow]] };
+        let kept = Kept {
+            rules_ms: vec![vec![0.5; 99]],
+            bare_ms: vec![vec![0.3; 99]],
+            rounds: vec![[flow.clone(), flow]],
+        };
         let first = findings(&kept).unwrap();
         let second = again(&first.data).unwrap();
         assert_eq!((&first.claims, &first.data), (&second.claims, &second.data));
         assert_eq!(first.figure.to_svg(), second.figure.to_svg());
+        assert!(
+            first.claims.iter().any(|it| it.measured == "0.30 ms of 99 notices; 99th percentile 0.30 ms")
+        );
         assert!(first.claims.iter().any(|it| it.what == "from the first frame: label"));
         // A run from before the label was a step of its own.
         let mut old = first.data.clone();

@@ -54,7 +54,10 @@ pub fn part(part: &str) -> Result<String, String> {
     match part {
         "fig3" => fig3::part(false),
         "fig3-short" => fig3::part(true),
-        slices => cost::part(slices),
+        other => match other.split_once(':') {
+            Some(("bare", address)) => fig3::bare_part(address),
+            _ => cost::part(other),
+        },
     }
 }
 

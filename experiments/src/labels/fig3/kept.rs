@@ -17,6 +17,9 @@ const DIGITS: f64 = 1e3;
 pub(super) struct Kept {
     /// For each change of a rule: from the flow mod until each of the other controllers was told.
     pub rules_ms: Vec<Vec<f64>>,
+    /// For each wake-up of processes that only pass it on: until it came to each of their sockets.
+    #[serde(default)]
+    pub bare_ms: Vec<Vec<f64>>,
     /// The first flow of each round, alone, and then the second.
     pub rounds: Vec<[Flow; 2]>,
 }
@@ -37,9 +40,11 @@ pub(super) struct Flow {
 
 impl Kept {
     pub fn of(seen: &Seen) -> Kept {
-        let rules_ms = seen.rules_s.iter().map(|told| told.iter().map(|it| short(it * 1e3)).collect());
+        let in_ms = |rounds: &[Vec<f64>]| {
+            rounds.iter().map(|told| told.iter().map(|it| short(it * 1e3)).collect()).collect()
+        };
         let rounds = seen.rounds.iter().map(|[first, second]| [Flow::of(first), Flow::of(second)]);
-        Kept { rules_ms: rules_ms.collect(), rounds: rounds.collect() }
+        Kept { rules_ms: in_ms(&seen.rules_s), bare_ms: in_ms(&seen.bare_s), rounds: rounds.collect() }
     }
 }
 
@@ -142,7 +147,11 @@ mod tests {
     #[test]
     fn a_report_stays_small() {
         let flow = Flow::of(&Begun { told_s: vec![10.123_456_7; 99], ..begun() });
-        let kept = Kept { rules_ms: vec![vec![12.345; 99]; 100], rounds: vec![[flow.clone(), flow]; 10] };
+        let kept = Kept {
+            rules_ms: vec![vec![12.345; 99]; 100],
+            bare_ms: vec![vec![1.234; 99]; 20],
+            rounds: vec![[flow.clone(), flow]; 10],
+        };
         let text = serde_json::to_string_pretty(&kept).unwrap();
         assert!(text.len() < 250_000, "{}", text.len());
         assert_eq!(serde_json::from_str::<Kept>(&text).unwrap(), kept);

@@ -8,6 +8,7 @@
 //! In: how many rounds. Out: what was seen, in seconds since 1970, by one clock. It judges nothing. The frames of the servers cross a bridge of Linux, and
 //! the slices' rules are in emulated switches: nothing else of it is emulated.
 
+use super::bare;
 use super::tenants::{Tenants, now_s};
 use crate::lab::Lab;
 use crate::network;
@@ -59,6 +60,9 @@ pub(super) struct Begun {
 pub(super) struct Seen {
     /// For each change of a rule: from the flow mod until each of the other controllers was told, in seconds.
     pub rules_s: Vec<Vec<f64>>,
+    /// The same for processes that only pass a wake-up on.
+    #[serde(default)]
+    pub bare_s: Vec<Vec<f64>>,
     /// The first flow of each round, alone, and then the second.
     pub rounds: Vec<[Begun; 2]>,
 }
@@ -70,8 +74,8 @@ pub(super) struct Seen {
 pub(super) fn run(is_short: bool) -> Result<String, String> {
     let own = std::env::current_exe().map_err(|error| format!("this program cannot find itself: {error}"))?;
     let lab = Lab::new(&own.with_file_name("burnet"), is_short)?;
+    let mut seen = Seen { bare_s: bare::measure(OTHERS, lab.times(20, 3))?, ..Seen::default() };
     let mut world = World::start(&lab)?;
-    let mut seen = Seen::default();
     for number in 0..lab.times(100, 3) {
         lab.say(&format!("rule {}", number + 1));
         seen.rules_s.push(world.rule()?);

@@ -214,7 +214,7 @@ impl Crew {
                 let token = self.listeners.len() + self.connections.len();
                 if greeted.is_ok()
                     && stream.set_nonblocking(true).is_ok()
-                    && setsockopt(&stream, sockopt::ReceiveTimestampns, &true).is_ok()
+                    && stamp(&stream).is_ok()
                     && watch(&self.epoll, &stream, token).is_ok()
                 {
                     let _late = stream.set_nodelay(true);
@@ -227,7 +227,7 @@ impl Crew {
 
     fn read(&mut self, number: usize, buffer: &mut [u8]) {
         let Some(peer) = self.connections.get_mut(number).and_then(Option::as_mut) else { return };
-        let at_s = match read(&peer.stream, buffer) {
+        let at_s = match read_stamped(&peer.stream, buffer) {
             Ok((count @ 1.., at_s)) => {
                 peer.bytes.extend_from_slice(&buffer[..count]);
                 at_s
@@ -265,8 +265,19 @@ impl Crew {
     }
 }
 
-/// How many bytes were read, and when they came, in seconds since 1970.
-fn read(stream: &TcpStream, buffer: &mut [u8]) -> Result<(usize, f64), Errno> {
+/// The kernel stamps what comes to a socket from now on.
+///
+/// # Errors
+/// It has no stamps.
+pub(super) fn stamp(stream: &TcpStream) -> Result<(), Errno> {
+    setsockopt(stream, sockopt::ReceiveTimestampns, &true)
+}
+
+/// How many bytes were read, and when the last of them came, in seconds since 1970.
+///
+/// # Errors
+/// Nothing can be read.
+pub(super) fn read_stamped(stream: &TcpStream, buffer: &mut [u8]) -> Result<(usize, f64), Errno> {
     let mut space = cmsg_space!(TimeSpec);
     let mut pieces = [IoSliceMut::new(buffer)];
     let read = recvmsg::<()>(stream.as_raw_fd(), &mut pieces, Some(&mut space), MsgFlags::empty())?;
