@@ -4,8 +4,8 @@
 //!   the time, how many zones there are ──> Turns ──> Turn: the zones whose turn it is
 //! ```
 //!
-//! Reading a zone of three processes takes about half a millisecond. With 100 zones in one go, whoever needs the processor then waits for 50 ms. Pure: it
-//! reads nothing.
+//! Reading a zone of three processes takes about half a millisecond. With 100 zones in one go, other processes wait for the processor for
+//! 50 ms. Pure: it reads nothing.
 
 use crate::resources::SAMPLE_INTERVAL_MS;
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! 1.0 has no delete for the rules of one owner, so each rule is deleted by itself. In 1.3, the one delete reaches rules that the process does not know. It names
-//! no rule, so the kernel would not know which places are free: another slice with the same ports could not have rules of the same match and priority
-//! until the switch was asked about each. So the rules that the process knows are deleted by name before.
+//! no rule, so the kernel would not know which places are free. Another slice with the same ports could not have rules of the same match and priority until the
+//! switch was asked about each. So the rules that the process knows are deleted by name before.
 //!
 //! Commands go in batches, each behind the receipt of a barrier. So a large table fills no queue. Before them, a flood of a controller may have filled
 //! it: what has no room is ordered again.
