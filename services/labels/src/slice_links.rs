@@ -68,3 +68,44 @@ impl SliceLinks {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paths_contract::link_key;
+
+    const LINK: &str = "1/3-2/3";
+    const STREAM: Ticket = Ticket(7);
+
+    fn opened() -> SliceLinks {
+        let mut links = SliceLinks::default();
+        links.on_time(0, |_| STREAM);
+        links
+    }
+
+    /// What is said of the link when the stream has this state of it.
+    fn said(links: &mut SliceLinks, stream: Ticket, state: &LinkState) -> Option<Hops> {
+        let (key, value) = (link_key("blue", LINK.parse().unwrap()), state.to_bytes());
+        links.on_stream(stream, &Update::Put { number: 1, key: &key, value: &value }, 5)
+    }
+
+    #[test]
+    fn a_link_that_is_down_has_no_hops_whatever_it_had_before() {
+        let mut links = opened();
+        let hops: Vec<LinkId> = ["1/3-3/1", "3/2-2/3"].iter().map(|hop| hop.parse().unwrap()).collect();
+        let up = LinkState { is_up: true, hops: hops.clone(), ..LinkState::default() };
+        let down = LinkState { why: Some("no path leads there".to_owned()), ..LinkState::default() };
+        let of_blue = |hops: &[LinkId]| Some(("blue".to_owned(), LINK.parse().unwrap(), hops.to_vec()));
+        assert_eq!(said(&mut links, STREAM, &up), of_blue(&hops));
+        assert_eq!(said(&mut links, STREAM, &down), of_blue(&[]));
+        assert_eq!(said(&mut links, Ticket(8), &up), None, "it is of another stream");
+    }
+
+    #[test]
+    fn the_last_word_holds_while_the_service_is_away() {
+        let mut links = opened();
+        assert_eq!(links.next_ms(), None);
+        assert_eq!(links.on_stream(STREAM, &Update::Ended { status: 0, reason: b"" }, 5), None);
+        assert!(links.next_ms().is_some_and(|at_ms| at_ms > 5) && !links.has(STREAM));
+    }
+}
