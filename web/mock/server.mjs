@@ -125,7 +125,7 @@ function resource({ world, apps }, method, [name, ...rest], query, body) {
 
 /** Two slices as in the paper's figure: blue's flow leaves red 2 of 10 Mbit/s. */
 function slice(id, query) {
-  const one = (id) => ({ kind: 'slice', id, state: 'running', since_ms: 0, restarts: 0, switches: 4, switches_up: 4, connections: 4, connections_up: 4, rules: 6, flows: 1, links_unfit: id === 'red' ? 1 : 0 });
+  const one = (id) => ({ kind: 'slice', id, state: 'running', since_ms: 0, restarts: 0, switches: 4, switches_up: 4, connections: 4, connections_up: 4, rules: 6, flows: 1, links_unfit: id === 'red' ? 1 : 0, ...(id === 'red' && { note: 'does not fit: its VNICs can put 3.0M on link s3:1-s1:1, which has 2.0M of 10.0M left' }) });
   const link = 'of:0000000000000003/1-of:0000000000000001/1';
   const [name, what] = id.split('/');
   if (name === '') return page('slices', [one('blue'), one('red')], query);

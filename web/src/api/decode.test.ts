@@ -87,8 +87,9 @@ test('decode: a slice and what it shares', () => {
   assert.equal(decodeSlice({ state: 'running' }), null);
   assert.equal(decodeSliceFlow({ from: 'E' }), null);
   assert.deepEqual(decodeSlice({ id: 'blue', state: 'stopped', switches: 2, switches_up: 1, last_end: 'exit code 1' }), {
-    id: 'blue', state: 'stopped', switches: [1, 2], connections: [0, 0], rules: 0, refused: 0, flows: null, lastEnd: 'exit code 1', unfit: 0,
+    id: 'blue', state: 'stopped', switches: [1, 2], connections: [0, 0], rules: 0, refused: 0, flows: null, lastEnd: 'exit code 1', note: null, unfit: 0,
   });
+  assert.equal(decodeSlice({ id: 'red', note: 'does not fit: D' })?.note, 'does not fit: D');
   assert.deepEqual(decodeSliceLabel({ link: 'a-b', capacity_kbps: 10, label_kbps: 2 }), { link: 'a-b', capacityKbps: 10, labelKbps: 2 });
   assert.deepEqual(decodeSliceVnic({ vnic: 'E', promised_bps: 8, sends_bps: 3 }), { name: 'E', promisedBps: 8, sendsBps: 3, receivesBps: 0, whyLess: '' });
   assert.deepEqual(decodeSliceFlow({ from: 'E', to: 'F', links: ['l'], counts: true, rate_bps: 4 }), { from: 'E', to: 'F', links: ['l'], counts: true, rateBps: 4, measuredBps: null, shaped: null, capBps: null });

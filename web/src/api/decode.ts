@@ -216,7 +216,7 @@ export function decodeSlice(value: unknown): Slice | null {
   const pair = (name: string): [number, number] => [number(from[`${name}_up`]), number(from[name])];
   return {
     id, state: text(from.state), switches: pair('switches'), connections: pair('connections'), rules: number(from.rules), refused: number(from.refused_total),
-    flows: numberOrNull(from.flows), lastEnd: textOrNull(from.last_end), unfit: number(from.links_unfit),
+    flows: numberOrNull(from.flows), lastEnd: textOrNull(from.last_end), note: textOrNull(from.note), unfit: number(from.links_unfit),
   };
 }
 

@@ -200,6 +200,8 @@ export interface Slice {
   refused: number;
   flows: number | null;
   lastEnd: string | null;
+  /** Why it does not fit, waits for the network, or is not judged yet, in the words of `burnet slice list`. */
+  note: string | null;
   /** How many of its links lead over hops that do not carry what is promised. */
   unfit: number;
 }

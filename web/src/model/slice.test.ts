@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { linkName, picture, portName, withPortNames } from './slice.ts';
+import { linkName, noteHead, picture, portName, withPortNames } from './slice.ts';
 import type { SliceNetwork } from './objects.ts';
 
 const of = (number: number) => `of:${String(number).padStart(16, '0')}`;
@@ -41,5 +41,7 @@ test('slice: ports and links have the words of a slices file', () => {
   assert.equal(portName(`${of(3)}/12`), 's3:12');
   assert.equal(linkName(`${of(3)}/1-${of(1)}/2`), 's3:1-s1:2');
   assert.equal(portName('of:00ab000000000001/7'), 'of:00ab000000000001:7');
+  assert.equal(noteHead('does not fit: D asks for 4.0M; the NIC of server 3 has 2.0M: less'), 'does not fit');
+  assert.equal(noteHead('waits'), 'waits');
   assert.equal(withPortNames(`hop ${of(3)}/12-${of(1)}/2 lacks 1.0M`), 'hop s3:12-s1:2 lacks 1.0M');
 });

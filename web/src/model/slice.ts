@@ -64,6 +64,11 @@ export function withPortNames(text: string): string {
   return text.replace(/of:[0-9a-f]{16}\/\d+/g, portName);
 }
 
+/** The first words of a note: what holds of the slice, without the reason. */
+export function noteHead(note: string): string {
+  return note.split(': ')[0] ?? note;
+}
+
 const switchOf = (port: string) => port.slice(0, port.lastIndexOf('/'));
 
 /** The label of a direction stands at this part of the way, so that both of a link can be read. */

@@ -327,6 +327,9 @@ pageTest('a slice is shown with its labels, what its VNICs are promised and get,
   await map.getByText('E', { exact: true }).waitFor();
   assert.equal(await map.locator('line.down').count(), 1);
   await page.getByRole('button', { name: /^red running/ }).getByText('1 link does not fit').waitFor();
+  await page.getByRole('button', { name: /^red running/ }).getByText('does not fit', { exact: true }).waitFor();
+  const note = page.getByText('Slice red: does not fit: its VNICs can put 3.0M on link s3:1-s1:1, which has 2.0M of 10.0M left.');
+  await note.waitFor();
   await page.getByText('Link s3:1-s1:1 does not fit: hop s3:1-s1:1 lacks 1.0M: its VNICs can put 3.0M there, and 2.0M of 10.0M is left.').waitFor();
   assert.equal(await map.locator('.switch').count(), 4);
   await page.getByRole('region', { name: 'VNICs of red' }).getByText('F receives all that it may').waitFor();
@@ -336,6 +339,7 @@ pageTest('a slice is shown with its labels, what its VNICs are promised and get,
   await flows.getByText('3.9 Mbit/s').waitFor();
   await page.getByRole('button', { name: /^blue running/ }).click();
   await page.getByText('does not fit: hop').waitFor({ state: 'detached' });
+  await note.waitFor({ state: 'detached' });
   await page.getByRole('region', { name: 'Flows of blue' }).getByText('–', { exact: true }).first().waitFor();
 });
 
@@ -347,6 +351,8 @@ pageTest('a tenant sees its slices, and no other view', { expected: ['403'] }, a
   assert.equal(await page.getByRole('navigation').count(), 0);
   await page.keyboard.press('1');
   await page.getByRole('region', { name: 'VNICs of blue' }).waitFor();
+  await page.getByRole('button', { name: /^red running/ }).click();
+  await page.getByText('Slice red: does not fit: its VNICs').waitFor();
 });
 
 pageTest('the layouts move the switches, also while the network changes', {}, async ({ page, world }) => {
