@@ -148,6 +148,10 @@ fn rules_are_in_the_switches_between_and_the_link_is_up_when_they_are_confirmed(
     bed.turn();
     assert_eq!(bed.wanted(), (vec!["3:1>2".to_owned(), "3:2>1".to_owned()], 0));
     bed.check(LINK, None);
+    // A link whose way back is not there yet is not up.
+    let Some(Effect::Put(there)) = bed.effects.first().copied() else { panic!("{:?}", bed.effects) };
+    bed.hear(there, Phase::Installed);
+    bed.check(LINK, None);
     bed.confirm();
     bed.check(LINK, Some(Ok("1-3 3-2")));
     bed.check("2/3-1/3", Some(Ok("2-3 3-1")));
@@ -194,6 +198,23 @@ fn a_link_takes_another_way_without_going_down_and_goes_down_if_there_is_none() 
 }
 
 #[test]
+fn a_link_is_down_while_a_switch_at_an_end_is_not_connected() {
+    let mut bed = Bed::new(&["1/3-3/1", "3/2-2/3"], &[("blue", slice(7, &[LINK]))]);
+    bed.turn();
+    bed.confirm();
+    for (switch, why) in
+        [(1, "begins at port of:0000000000000001/3"), (2, "ends at port of:0000000000000002/3")]
+    {
+        bed.set_switch(switch, SwitchState::Down);
+        bed.turn();
+        bed.check(LINK, Some(Err(why)));
+        bed.set_switch(switch, SwitchState::Up);
+        bed.turn();
+        bed.check(LINK, Some(Ok("1-3 3-2")));
+    }
+}
+
+#[test]
 fn two_links_of_a_slice_share_no_cable_and_two_of_different_slices_may() {
     let cables = [&TWO_WAYS[..], &["1/4-3/4", "6/4-2/4"]].concat();
     let two = [LINK, "1/4-2/4"];
@@ -213,13 +234,15 @@ fn two_links_of_a_slice_share_no_cable_and_two_of_different_slices_may() {
     bed.confirm();
     bed.check(LINK, Some(Ok("1-3 3-4 4-6 6-2")));
     assert_eq!(bed.told("red", two[1]), Some(Ok("1-3 3-4 4-6 6-2".to_owned())));
-    // With the same packets, they may not.
-    let slices = [("blue", slice(7, &[LINK])), ("red", slice(7, &two[1..]))];
-    let mut bed = Bed::new(&cables[..3].iter().chain(&cables[5..]).copied().collect::<Vec<_>>(), &slices);
-    bed.turn();
-    bed.confirm();
-    bed.check(LINK, Some(Ok("1-3 3-4 4-6 6-2")));
-    assert!(bed.told("red", two[1]).unwrap().is_err());
+    // With the same packets, they may not, in whatever direction they are written.
+    for other in [two[1], "2/4-1/4"] {
+        let slices = [("blue", slice(7, &[LINK])), ("red", slice(7, &[other]))];
+        let mut bed = Bed::new(&cables[..3].iter().chain(&cables[5..]).copied().collect::<Vec<_>>(), &slices);
+        bed.turn();
+        bed.confirm();
+        bed.check(LINK, Some(Ok("1-3 3-4 4-6 6-2")));
+        assert!(bed.told("red", other).unwrap().is_err(), "{other}");
+    }
 }
 
 #[test]
