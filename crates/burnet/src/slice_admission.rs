@@ -42,7 +42,7 @@ pub enum Standing {
 }
 
 impl Finding {
-    /// A phrase for the operator, if there is something to say.
+    /// A phrase for the operator and the tenant, if there is something to say. It names no other slice.
     pub fn note(&self) -> Option<String> {
         match &self.standing {
             Standing::Fits => None,

@@ -40,8 +40,13 @@ fn choice(slice: &str, cables: &[&str]) -> Choices {
     [(slice.to_owned(), links)].into()
 }
 
-/// For each slice: its links, and its note.
+/// For each slice: its links, and its note. No note names another slice, because the tenant reads it.
 fn shown(findings: &[Finding]) -> Vec<(String, String)> {
+    let names = |it: &Finding, other: &Finding| {
+        it.slice.name != other.slice.name && it.note().is_some_and(|note| note.contains(&other.slice.name))
+    };
+    let naming = findings.iter().find(|it| findings.iter().any(|other| names(it, other)));
+    assert_eq!(naming, None, "it names another slice");
     let links = |slice: &Slice| -> Vec<String> {
         slice.links.iter().flatten().map(|link| config::slices::link_name(link.id)).collect()
     };
