@@ -242,7 +242,7 @@ pub struct AppStatus {
     pub pid: Option<u32>,
     /// Its last end.
     pub last_end: Option<Ending>,
-    /// What holds of it now, and what an operator can change: at most [`NOTE_BYTES_MAX`].
+    /// What the operator should know about it now, or change: at most [`NOTE_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The parts of its sandbox and limits that this machine does not enforce, at most [`NOT_ENFORCED_MAX`].

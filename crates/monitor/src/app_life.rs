@@ -80,7 +80,7 @@ pub(crate) struct AppLife {
     attached: bool,
     backoff: Backoff,
     last_end: Option<PastEnd>,
-    /// What holds of it now, for the operator.
+    /// What the operator should know about it now.
     note: Option<String>,
     /// The next try to have all of its addresses, if one is missing.
     retry: Option<Retry>,

@@ -147,7 +147,7 @@ pub enum SupervisorEvent {
         /// Why an address is missing, as a sentence for the operator.
         missing: Option<String>,
     },
-    /// What holds of an app now, for the operator. It changes nothing.
+    /// What the operator should know about an app now. It changes nothing.
     Noted {
         /// The app's name.
         app: String,

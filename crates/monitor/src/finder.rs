@@ -45,7 +45,7 @@ impl fmt::Debug for Find {
     }
 }
 
-/// What holds of an app, for the operator.
+/// What the operator should know about an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The app's name.
@@ -69,7 +69,7 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// The differences that need a restart of the node, one sentence each.
     pub left: Vec<String>,
-    /// What holds of apps now, for the operator.
+    /// What the operator should know about apps now.
     pub notes: Vec<Note>,
     /// Nothing is to change: the operator wanted to know whether it could, and what would.
     pub is_dry_run: bool,

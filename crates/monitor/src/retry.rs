@@ -6,7 +6,7 @@
 /// The first pause, in milliseconds.
 const FIRST_MS: u64 = 1_000;
 
-/// The longest pause, in milliseconds: so long the operator waits at most after the address is free.
+/// The longest pause, in milliseconds: the operator waits at most this long after the address is free.
 const LONGEST_MS: u64 = 30_000;
 
 /// The next try.

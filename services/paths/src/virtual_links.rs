@@ -10,7 +10,7 @@
 //! enter a switch and by the packets of the slice. So links of slices with a packet in common never share a cable.
 //!
 //! A way that carries the worst traffic of all slices beside what intents have reserved comes before one that does not. If there is no such way, the
-//! link takes the one that lacks least, and its readers are told what is lacking. It moves as soon as a way fits.
+//! link takes the one with the smallest shortfall, and its readers learn how large that is. It moves as soon as a way fits.
 //!
 //! In: slices, changes of the network and of reservations, states of rules, the time. Out: sets of rules to put or to remove, and states for readers. No user can
 //! change these links. It sends nothing to a switch, and reads no clock.
@@ -259,13 +259,13 @@ impl VirtualLinks {
         }
         match self.find(number, network, now_ms, 0) {
             Ok(way) => Ok(Some(way)),
-            // To lack less is no reason to move: links could push each other to and fro.
+            // A smaller shortfall is no reason to move: links could push each other back and forth.
             Err(_) if is_free => Ok(None),
             Err(_) => self.least_lacking(number, network, now_ms).map(Some),
         }
     }
 
-    /// The way whose hop that lacks most lacks least.
+    /// The way with the smallest shortfall: that of its worst hop counts.
     fn least_lacking(
         &mut self,
         number: usize,

@@ -64,7 +64,7 @@ export function withPortNames(text: string): string {
   return text.replace(/of:[0-9a-f]{16}\/\d+/g, portName);
 }
 
-/** The first words of a note: what holds of the slice, without the reason. */
+/** The first words of a note: that the slice waits or does not fit, without the reason. */
 export function noteHead(note: string): string {
   return note.split(': ')[0] ?? note;
 }

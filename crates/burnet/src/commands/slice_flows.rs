@@ -203,6 +203,7 @@ mod tests {
     use super::*;
     use crate::slice_plan::substrate::plain_link;
     use config::slices::parse_link;
+    use serde_json::json;
 
     #[test]
     fn links_of_unknown_speed_are_listed_also_if_one_of_their_hops_is() {
@@ -225,7 +226,6 @@ mod tests {
         assert_eq!(of_unknown_speed(&links, &network), [link("s2:2-s1:2"), link("s1:3-s2:3")]);
         assert!(no_speed_line(link("s1:2-s2:2")).starts_with("link s1:2-s2:2 has no label: "));
     }
-    use serde_json::json;
 
     #[test]
     fn labels_are_shown_in_the_words_of_the_slices_file() {

@@ -1,13 +1,13 @@
-//! What holds of an app, for the operator. Pure.
+//! The note of an app: what the operator should know about it. Pure.
 //!
-//! In: a phrase, or that nothing holds any more. Out: the note of its status, and a line when that changes. It changes nothing else.
+//! In: a phrase, or none. Out: the note of its status, and a line for the log when that changes. It changes nothing else.
 
 use super::AppLife;
 use crate::app::{NOTE_BYTES_MAX, legible};
 use crate::supervisor::{Reaction, Severity};
 
 impl AppLife {
-    /// What holds of it now. The operator gets a line if that is new, or is over.
+    /// This is its note from now on. The operator gets a line if the note is new, or is over.
     pub(crate) fn noted(&mut self, note: Option<&str>, severity: Severity, out: &mut Vec<Reaction>) {
         let note = note.map(|text| legible(text, NOTE_BYTES_MAX));
         let before = std::mem::replace(&mut self.note, note);

@@ -204,7 +204,7 @@ pub struct AppReport {
     /// Why it ended last, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_end: Option<String>,
-    /// What holds of it now and the operator can change, in a phrase.
+    /// What the operator should know about it now, or change: a phrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Events for it since its zone was attached.

@@ -94,13 +94,12 @@ impl Lack {
     }
 }
 
-/// One digit behind the point, rounded down: `10.0M`.
+/// As `hose::Bandwidth` is shown, so that all sentences about slices look alike: one digit behind the point, rounded down. A contract may not build on
+/// that crate.
 fn rate_text(kbps: u64) -> String {
-    let scale = [(1_000_000, 'G'), (1_000, 'M')].into_iter().find(|(scale, _)| kbps >= *scale);
-    scale.map_or_else(
-        || format!("{kbps}k"),
-        |(scale, letter)| format!("{}.{}{letter}", kbps / scale, kbps % scale * 10 / scale),
-    )
+    let scale = [(1_000_000, 'G'), (1_000, 'M'), (1, 'k')].into_iter().find(|(scale, _)| kbps >= *scale);
+    let digits = |(scale, letter)| format!("{}.{}{letter}", kbps / scale, kbps % scale * 10 / scale);
+    scale.map_or_else(|| "0".to_owned(), digits)
 }
 
 impl LinkState {
@@ -161,13 +160,13 @@ mod tests {
             1_100_000,
             1_099_988,
             2_500_000,
-            "hop s1:2-s2:2 lacks 12k: its VNICs can put 1.1G there, and 1.0G of 2.5G is left",
+            "hop s1:2-s2:2 lacks 12.0k: its VNICs can put 1.1G there, and 1.0G of 2.5G is left",
         );
         check(
             4_000,
             0,
             3_000,
-            "hop s1:2-s2:2 lacks 4.0M: its VNICs can put 4.0M there, and 0k of 3.0M is left",
+            "hop s1:2-s2:2 lacks 4.0M: its VNICs can put 4.0M there, and 0 of 3.0M is left",
         );
     }
 }

@@ -83,7 +83,7 @@ impl Room {
         both(hop).into_iter().zip(load).map(lacking).max().unwrap_or_default()
     }
 
-    /// The hop of a way that lacks most. The way itself is not taken.
+    /// The hop of a way with the largest shortfall. The way itself is not taken.
     pub(super) fn lack(&self, topology: &Topology, way: &[LinkNo], load: Both) -> Option<Lack> {
         let directions = way.iter().flat_map(|hop| both(topology.slot(*hop)).into_iter().zip(load));
         let lacking = directions.filter_map(|(hop, bps)| {

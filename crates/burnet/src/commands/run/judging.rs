@@ -108,7 +108,7 @@ pub(super) struct Judged {
     pub(super) apps: Vec<AppSpec>,
     /// Lines for the operator.
     pub(super) lines: Vec<String>,
-    /// What holds of the slices.
+    /// What the operator should know about the slices.
     pub(super) notes: Vec<Note>,
 }
 
