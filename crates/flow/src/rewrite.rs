@@ -355,6 +355,10 @@ mod tests {
 
     /// Where the bytes behind mean something else now, there are fields with values that nobody knows (here: 3).
     fn set_in(packet: &mut Packet, field: Field, value: u128) {
+        // A packet that gets an id gets a whole tag, as in Open vSwitch.
+        if field == Field::VlanVid {
+            push(packet);
+        }
         if packet.insert(field, value) == Some(value) {
             return;
         }
